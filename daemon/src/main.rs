@@ -1,0 +1,2 @@
+//! The satchel binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! satchel-index
