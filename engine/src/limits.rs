@@ -1,0 +1,36 @@
+//! Every bound of the engine, with its reason.
+
+/// Longest string a model file may carry: chat templates and tokens are far shorter.
+pub const MAX_STRING_BYTES: u64 = 1 << 20;
+/// Most elements of a metadata array: the largest vocabularies have 262,144 tokens and 600,000 merges.
+pub const MAX_ARRAY_LEN: u64 = 1 << 22;
+/// Most key-value pairs of a header: real files have 20 to 60.
+pub const MAX_KV: u64 = 4096;
+/// Most tensors of a file: a 94-layer mixture-of-experts model has about 1,500.
+pub const MAX_TENSORS: u64 = 1 << 16;
+/// Longest tensor name in bytes (the reference reader refuses 64 and more).
+pub const MAX_NAME_BYTES: usize = 63;
+/// Dimensions of a tensor, as in the format.
+pub const MAX_DIMS: u32 = 4;
+/// Alignment may be any power of two up to a page group; larger values only serve to hide data.
+pub const MAX_ALIGNMENT: u64 = 1 << 16;
+
+/// Most layers that a model may declare (the deepest known has 126).
+pub const MAX_LAYERS: u32 = 512;
+/// Widest row of any matrix; keeps activation blocks and scratch sizes far from overflow.
+pub const MAX_WIDTH: u32 = 1 << 18;
+/// Most attention heads.
+pub const MAX_HEADS: u32 = 1024;
+/// Largest vocabulary.
+pub const MAX_VOCAB: usize = 1 << 21;
+/// Longest context that a session may be opened with, in tokens.
+pub const MAX_CONTEXT: usize = 1 << 20;
+
+/// Tokens computed in one prefill pass: large enough that decoding a weight panel is paid off,
+/// small enough that the scratch of a 1.5B model stays near 40 MiB.
+pub const PREFILL_BATCH: usize = 512;
+/// Most worker threads: beyond this the barriers cost more than the work on any machine we target.
+pub const MAX_THREADS: usize = 64;
+
+const _: () = assert!(MAX_ALIGNMENT.is_power_of_two());
+const _: () = assert!(PREFILL_BATCH.is_multiple_of(32), "attention tiles divide the batch");
