@@ -1,0 +1,90 @@
+//! `POST /v1/search`.
+
+use serde::{Deserialize, Serialize};
+
+/// A search for passages.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRequest {
+    /// The words or the question.
+    pub query: String,
+    /// How many passages; the daemon chooses when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// Which rankings take part.
+    #[serde(default)]
+    pub mode: SearchMode,
+    /// Which documents take part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+}
+
+/// Which rankings take part in a search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchMode {
+    /// Full text and vectors, fused.
+    #[default]
+    Hybrid,
+    /// Full text alone.
+    Lexical,
+    /// Vectors alone.
+    Vector,
+}
+
+/// Restricts a search or a question to some documents. All given conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// The path begins with this folder or file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_prefix: Option<String>,
+    /// The kind of file, such as `markdown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Modified at or after this time, seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<i64>,
+    /// Modified before this time, seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<i64>,
+}
+
+/// What a search found, best first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SearchReply {
+    /// The passages.
+    pub hits: Vec<Hit>,
+    /// Time taken, in milliseconds.
+    pub took_ms: u64,
+    /// Generation of the index searched.
+    pub generation: u64,
+}
+
+/// A passage and where it stands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The document: its path.
+    pub document_id: String,
+    /// The passage within the index.
+    pub passage_id: i64,
+    /// The file.
+    pub path: String,
+    /// The document's title or the heading above the passage; may be empty.
+    pub title: String,
+    /// Page, for paged kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+    /// First line.
+    pub line_start: u32,
+    /// Last line.
+    pub line_end: u32,
+    /// First byte in the extracted text.
+    pub byte_start: u64,
+    /// Byte after the last one in the extracted text.
+    pub byte_end: u64,
+    /// Rank score; comparable within one reply only.
+    pub score: f64,
+    /// The passage.
+    pub text: String,
+}
