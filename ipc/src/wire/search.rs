@@ -36,9 +36,10 @@ pub enum SearchMode {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
-    /// The path begins with this folder or file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path_prefix: Option<String>,
+    /// The path is one of these files or lies below one of these folders; none means any. On the wire a single
+    /// path may stand alone: `"path_prefix": "/notes"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "one_or_many")]
+    pub path_prefix: Vec<String>,
     /// The kind of file, such as `markdown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
@@ -87,4 +88,31 @@ pub struct Hit {
     pub score: f64,
     /// The passage.
     pub text: String,
+}
+
+/// A string for a list of one, both ways.
+mod one_or_many {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "`path_prefix` is neither a path nor a list of paths")]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+        Ok(match Option::<OneOrMany>::deserialize(deserializer)? {
+            None => Vec::new(),
+            Some(OneOrMany::One(path)) => vec![path],
+            Some(OneOrMany::Many(paths)) => paths,
+        })
+    }
+
+    pub(super) fn serialize<S: Serializer>(paths: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+        match paths {
+            [one] => serializer.serialize_str(one),
+            many => many.serialize(serializer),
+        }
+    }
 }

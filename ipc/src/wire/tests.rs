@@ -28,6 +28,15 @@ fn requests_in_their_longest_form() {
 }
 
 #[test]
+fn a_path_prefix_may_be_one_path_or_several() {
+    let read = |value| serde_json::from_value::<Filter>(value).map(|filter| filter.path_prefix);
+    assert_eq!(read(json!({"path_prefix": ["/a", "/b"]})).unwrap(), ["/a", "/b"]);
+    assert_eq!(read(json!({"path_prefix": "/a"})).unwrap(), ["/a"]);
+    assert_eq!(read(json!({"path_prefix": null})).unwrap(), [""; 0]);
+    assert!(read(json!({"path_prefix": 3})).unwrap_err().to_string().contains("path_prefix"));
+}
+
+#[test]
 fn unknown_fields_are_refused_by_name_at_any_depth() {
     for (value, field) in [
         (json!({"question": "q", "strem": true}), "strem"),

@@ -8,6 +8,8 @@
 //! - `permissions`: the socket as a file
 //! - `dialect`: JSON-RPC, one object a line
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod bounds;
 mod cancel;
 mod dialect;
