@@ -7,7 +7,11 @@
 
 pub mod error;
 pub mod gguf;
+#[allow(unsafe_code, reason = "SIMD; argued in the files")]
+pub mod kernels;
 pub mod limits;
 #[allow(unsafe_code, reason = "memory mapping; argued in the file")]
 mod mapping;
+#[allow(unsafe_code, reason = "lends stack data to threads; argued in the file")]
+pub mod pool;
 pub mod quant;

@@ -2,7 +2,7 @@
 //!
 //! Every format stores rows as blocks of 1, 32 or 256 elements. Here stands what the bytes mean (the scalar
 //! reference, [`TensorType::dequantize`]), and the one form in which all kernels consume them
-//! ([`TensorType::unpack`]): unsigned bytes `u` in groups of 16 or 32 with a scale and an offset,
+//! ([`Format::unpack`]): unsigned bytes `u` in groups of 16 or 32 with a scale and an offset,
 //! `w = scale * (u - zero) + min`. Layouts as in ggml's `ggml-common.h`; element orders are told in each file.
 
 mod activation;
@@ -12,7 +12,7 @@ mod plain;
 
 use std::fmt;
 
-pub use activation::{ACT_BLOCK, ActMatrix};
+pub use activation::{ACT_BLOCK, ActMatrix, ActTile, ActTileMut, GEMM_TILE, GEMV_COLUMNS};
 pub use blocks32::quantize_q8_0;
 pub use plain::{bf16_to_f32, f16_to_f32};
 
@@ -57,6 +57,57 @@ struct Traits {
 const fn traits(name: &'static str, len: usize, bytes: usize, group: usize, zero: i32, min: bool, max: u8) -> Traits {
     Traits { name, block_len: len, block_bytes: bytes, group, zero, has_min: min, max }
 }
+
+/// An integer format as a type, so that loops over it are compiled for it.
+pub trait Format {
+    /// The format's number and traits.
+    const TYPE: TensorType;
+
+    /// Unpacks whole blocks: `u` gets one byte per element, `scale` and `min` one value per group, with
+    /// `w = scale * (u - zero) + min`. `min` is written only by formats that have one.
+    fn unpack(row: &[u8], u: &mut [u8], scale: &mut [f32], min: &mut [f32]);
+}
+
+/// Declares the format types and the dispatch from a [`TensorType`] value to them.
+macro_rules! formats {
+    ($($ty:ident => |$row:ident, $u:ident, $scale:ident, $min:ident| $call:expr;)*) => {
+        /// One empty type per integer format, named as the format.
+        #[allow(missing_docs, non_camel_case_types, reason = "the names are the format's own")]
+        pub mod format {
+            $(#[derive(Debug)] pub struct $ty;)*
+        }
+        $(impl Format for format::$ty {
+            const TYPE: TensorType = TensorType::$ty;
+            #[inline(always)]
+            fn unpack($row: &[u8], $u: &mut [u8], $scale: &mut [f32], $min: &mut [f32]) { $call }
+        })*
+        /// Runs an expression with `F` naming the format of an integer type; panics for float types.
+        macro_rules! with_format {
+            ($value:expr, $f:ident => $body:expr) => {
+                match $value {
+                    $($crate::quant::TensorType::$ty => { type $f = $crate::quant::format::$ty; $body })*
+                    other => unreachable!("{other} has no blocks of integers"),
+                }
+            };
+        }
+    };
+}
+
+formats! {
+    Q4_0 => |row, u, scale, _min| blocks32::q4_0(row, u, scale);
+    Q4_1 => |row, u, scale, min| blocks32::q4_1(row, u, scale, min);
+    Q5_0 => |row, u, scale, _min| blocks32::q5_0(row, u, scale);
+    Q5_1 => |row, u, scale, min| blocks32::q5_1(row, u, scale, min);
+    Q8_0 => |row, u, scale, _min| blocks32::q8_0(row, u, scale);
+    IQ4_NL => |row, u, scale, _min| blocks32::iq4_nl(row, u, scale);
+    Q2_K => |row, u, scale, min| blocks256::q2_k(row, u, scale, min);
+    Q3_K => |row, u, scale, _min| blocks256::q3_k(row, u, scale);
+    Q4_K => |row, u, scale, min| blocks256::q4_k(row, u, scale, min);
+    Q5_K => |row, u, scale, min| blocks256::q5_k(row, u, scale, min);
+    Q6_K => |row, u, scale, _min| blocks256::q6_k(row, u, scale);
+    IQ4_XS => |row, u, scale, _min| blocks256::iq4_xs(row, u, scale);
+}
+pub(crate) use with_format;
 
 impl TensorType {
     /// Every type, for tests and tables.
@@ -176,31 +227,12 @@ impl TensorType {
         columns / self.block_len() * self.block_bytes()
     }
 
-    /// Unpacks whole blocks of an integer type: `u` gets one byte per element, `scale` and `min` one value per
-    /// group. `min` is written only by types that have one.
+    /// Unpacks whole blocks of an integer type, as [`Format::unpack`] does.
     ///
     /// # Panics
     /// When the type is a float type or the lengths disagree: programmer errors.
-    #[inline(always)]
     pub fn unpack(self, row: &[u8], u: &mut [u8], scale: &mut [f32], min: &mut [f32]) {
-        assert!(!self.is_float());
-        assert_eq!(row.len(), self.row_bytes(u.len()));
-        assert!(scale.len() >= u.len() / self.group() && min.len() >= u.len() / self.group());
-        match self {
-            Self::Q4_0 => blocks32::q4_0(row, u, scale),
-            Self::Q4_1 => blocks32::q4_1(row, u, scale, min),
-            Self::Q5_0 => blocks32::q5_0(row, u, scale),
-            Self::Q5_1 => blocks32::q5_1(row, u, scale, min),
-            Self::Q8_0 => blocks32::q8_0(row, u, scale),
-            Self::IQ4_NL => blocks32::iq4_nl(row, u, scale),
-            Self::Q2_K => blocks256::q2_k(row, u, scale, min),
-            Self::Q3_K => blocks256::q3_k(row, u, scale),
-            Self::Q4_K => blocks256::q4_k(row, u, scale, min),
-            Self::Q5_K => blocks256::q5_k(row, u, scale, min),
-            Self::Q6_K => blocks256::q6_k(row, u, scale),
-            Self::IQ4_XS => blocks256::iq4_xs(row, u, scale),
-            Self::F32 | Self::F16 | Self::BF16 => unreachable!("asserted above"),
-        }
+        with_format!(self, F => F::unpack(row, u, scale, min));
     }
 
     /// Decodes a row to floats: the reference meaning of every type.

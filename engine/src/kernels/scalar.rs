@@ -1,0 +1,72 @@
+//! The reference: plain Rust, any machine.
+
+use std::ops::Range;
+
+use super::gemm::Panel;
+use super::gemv::{STEP, Stretch};
+use super::{Kernels, Matrix, Output, attention, elementwise, float};
+use crate::quant::{ActMatrix, Format, f16_to_f32, with_format};
+
+pub(super) static KERNELS: Kernels = Kernels {
+    name: "scalar",
+    quantize: |tile, x, width| tile.quantize(x, width),
+    gemv: rows,
+    gemm: |m, r, a, out, _: &mut Panel| {
+        // SAFETY: forwarded contract.
+        unsafe { rows(m, r, a, out) }
+    },
+    float: float::product::<false>,
+    attention: |a, head, tokens, out, scratch| {
+        let convert = |h: &[half::f16], f: &mut [f32]| {
+            for (f, h) in f.iter_mut().zip(h) {
+                *f = f16_to_f32(h.to_le_bytes());
+            }
+        };
+        // SAFETY: forwarded contract.
+        unsafe { attention::attention::<false>(a, head, tokens, out, scratch, convert) }
+    },
+    rms_norm: elementwise::rms_norm::<false>,
+    layer_norm: elementwise::layer_norm::<false>,
+    gate: elementwise::gate::<false>,
+    activate: elementwise::activate::<false>,
+    to_half: |x, out| {
+        for (o, x) in out.iter_mut().zip(x) {
+            *o = half::f16::from_f32_const(*x);
+        }
+    },
+};
+
+/// # Safety
+/// As [`Kernels::gemv`].
+unsafe fn rows(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
+    with_format!(m.ty, F => for r in rows {
+        for c in 0..a.columns() {
+            // SAFETY: the caller owns these rows of `out`.
+            let o = unsafe { out.part(c, r, 1) };
+            o[0] = dot::<F>(m.row(r), a, c);
+        }
+    });
+}
+
+fn dot<F: Format>(row: &[u8], a: &ActMatrix, c: usize) -> f32 {
+    let (n, group) = (a.tile_columns(), F::TYPE.group());
+    let (tile, c) = (a.tile(c / n), c % n);
+    let sums = if group == 32 { tile.sum32 } else { tile.sum16 };
+    let mut s = Stretch::new();
+    let mut total = 0f32;
+    for from in (0..a.width()).step_by(STEP) {
+        let len = STEP.min(a.width() - from);
+        s.unpack::<F>(&row[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + len)], len);
+        for g in 0..len / group {
+            let at = from + g * group;
+            let mut isum = 0i32;
+            for i in 0..group {
+                let q = tile.q[((at + i) / 4 * n + c) * 4 + (at + i) % 4];
+                isum += i32::from(s.u[g * group + i]) * i32::from(q);
+            }
+            total += s.scale[g] * tile.scale[at / 32 * n + c] * isum as f32;
+            total += s.min[g] * sums[at / group * n + c];
+        }
+    }
+    total
+}

@@ -1,0 +1,222 @@
+//! Every available table against floats, for every format and odd shapes.
+
+use super::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, Panel};
+use crate::pool::Disjoint;
+use crate::quant::{ActMatrix, TensorType};
+
+/// A small generator (xorshift) so that cases can be repeated by seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn float(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / 8_388_608.0 - 1.0
+    }
+}
+
+/// Random blocks with small, finite scales.
+fn random_rows(ty: TensorType, rows: usize, columns: usize, rng: &mut Random) -> Vec<u8> {
+    let mut data: Vec<u8> = (0..rows * ty.row_bytes(columns)).map(|_| rng.next() as u8).collect();
+    for block in data.chunks_exact_mut(ty.block_bytes()) {
+        let halves: &[usize] = match ty {
+            TensorType::Q2_K => &[80, 82],
+            TensorType::Q3_K => &[108],
+            TensorType::Q6_K => &[208],
+            TensorType::Q4_K | TensorType::Q5_K | TensorType::Q4_1 | TensorType::Q5_1 => &[0, 2],
+            TensorType::F16 | TensorType::BF16 => &[0],
+            TensorType::F32 => {
+                block.copy_from_slice(&rng.float().to_le_bytes());
+                continue;
+            }
+            _ => &[0],
+        };
+        for &at in halves {
+            let v = rng.float() * 0.1;
+            let bytes = if ty == TensorType::BF16 {
+                half::bf16::from_f32(v).to_le_bytes()
+            } else {
+                half::f16::from_f32(v).to_le_bytes()
+            };
+            block[at..at + 2].copy_from_slice(&bytes);
+        }
+    }
+    data
+}
+
+fn product(k: &Kernels, m: &Matrix<'_>, x: &[f32]) -> Vec<f32> {
+    let tokens = x.len() / m.columns;
+    let mut out = vec![f32::NAN; tokens * m.rows];
+    let output = Output { data: Disjoint::new(&mut out), stride: m.rows };
+    if m.ty.is_float() {
+        // SAFETY: one thread, `out` is borrowed above.
+        unsafe { k.float(m, 0..m.rows, x, output, &mut Vec::new()) };
+        return out;
+    }
+    let mut a = ActMatrix::default();
+    a.resize(tokens, m.columns);
+    let n = a.tile_columns();
+    for (mut tile, x) in a.tiles_mut().zip(x.chunks(n * m.columns)) {
+        k.quantize(&mut tile, x, m.columns);
+    }
+    // SAFETY: one thread, `out` is borrowed above.
+    unsafe {
+        if n == 1 { k.gemv(m, 0..m.rows, &a, output) } else { k.gemm(m, 0..m.rows, &a, output, &mut Panel::default()) }
+    }
+    out
+}
+
+/// Products of dequantized weights and rounded activations, in f64.
+fn reference(m: &Matrix<'_>, x: &[f32]) -> Vec<f64> {
+    let mut w = vec![0f32; m.columns];
+    let mut out = vec![0f64; x.len() / m.columns * m.rows];
+    for r in 0..m.rows {
+        m.ty.dequantize(m.row(r), &mut w);
+        for (c, x) in x.chunks_exact(m.columns).enumerate() {
+            out[c * m.rows + r] = w.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum();
+        }
+    }
+    out
+}
+
+/// Activations that int8 blocks hold exactly: multiples of 1/127 of a peak that is always present.
+fn exact_activations(n: usize, rng: &mut Random) -> Vec<f32> {
+    (0..n).map(|i| if i % 32 == 5 { 127.0 } else { (rng.next() % 255) as f32 - 127.0 }).collect()
+}
+
+#[test]
+fn products_of_every_format_agree_with_floats_on_every_instruction_set() {
+    let mut rng = Random(0x5eed);
+    for k in Kernels::available() {
+        for ty in TensorType::ALL {
+            for (rows, blocks, tokens) in
+                [(1, 1, 1), (17, 3, 1), (5, 2, 2), (19, 5, 3), (33, 3, 13), (16, 9, 5), (50, 2, 29)]
+            {
+                let columns = if ty.block_len() == 256 { 256 * blocks } else { 96 * blocks };
+                let data = random_rows(ty, rows, columns, &mut rng);
+                let m = Matrix { ty, rows, columns, data: &data };
+                let x = exact_activations(tokens * columns, &mut rng);
+                let (got, want) = (product(k, &m, &x), reference(&m, &x));
+                // The integers are exact; floats round: a bound relative to the sum of magnitudes.
+                let mut w = vec![0f32; columns];
+                for (i, (g, e)) in got.iter().zip(&want).enumerate() {
+                    ty.dequantize(m.row(i % rows), &mut w);
+                    let size: f64 = w.iter().map(|w| f64::from(w.abs()) * 127.0).sum();
+                    let error = (f64::from(*g) - e).abs();
+                    assert!(error <= size * 1e-5, "{k:?} {ty} {rows}x{columns} x{tokens} [{i}]: {g} and {e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_products_do_not_saturate() {
+    for k in Kernels::available() {
+        for (fill, sign) in [(0xffu8, 1.0f32), (0xff, -1.0), (0x80, 1.0), (0x7f, -1.0), (0x00, 1.0)] {
+            let mut block = vec![fill; 34];
+            block[..2].copy_from_slice(&half::f16::from_f32(1.0).to_le_bytes());
+            let m = Matrix { ty: TensorType::Q8_0, rows: 1, columns: 32, data: &block };
+            for tokens in [1, 12] {
+                let x = vec![127.0 * sign; 32 * tokens];
+                let want = f64::from(fill as i8) * 127.0 * f64::from(sign) * 32.0;
+                for got in product(k, &m, &x) {
+                    assert!((f64::from(got) - want).abs() < 1.0, "{k:?} {fill:#x}: {got} and {want}");
+                }
+            }
+        }
+    }
+}
+
+fn naive_attention(a: &Attention<'_>) -> Vec<f64> {
+    let (hd, tokens) = (a.head_dim, a.tokens());
+    let mut out = vec![0f64; a.q.len()];
+    for t in 0..tokens {
+        let end = if a.causal { a.start + t + 1 } else { a.start + tokens };
+        let from = a.window.map_or(0, |w| (a.start + t + 1).saturating_sub(w));
+        for h in 0..a.heads {
+            let q = &a.q[(t * a.heads + h) * hd..][..hd];
+            let at = |p: usize| (h / (a.heads / a.kv_heads) * a.capacity + p) * hd;
+            let s: Vec<f64> = (from..end)
+                .map(|p| q.iter().zip(&a.k[at(p)..at(p) + hd]).map(|(q, k)| f64::from(*q) * k.to_f64()).sum())
+                .collect();
+            let max = s.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
+            let total: f64 = s.iter().map(|v| (v - max).exp()).sum();
+            for (p, v) in (from..end).zip(&s) {
+                for d in 0..hd {
+                    out[(t * a.heads + h) * hd + d] += (v - max).exp() / total * a.v[at(p) + d].to_f64();
+                }
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn attention_agrees_with_the_definition() {
+    let mut rng = Random(77);
+    for (tokens, start, causal, window) in [
+        (1, 0, true, None),
+        (1, 150, true, None),
+        (70, 0, true, None),
+        (33, 100, true, None),
+        (40, 90, true, Some(50)),
+        (65, 0, false, None),
+    ] {
+        let (heads, kv_heads, head_dim, capacity) = (6, 2, 32, 200);
+        let q: Vec<f32> = (0..tokens * heads * head_dim).map(|_| rng.float() * 2.0).collect();
+        let mut cache = || (0..kv_heads * capacity * head_dim).map(|_| half::f16::from_f32(rng.float())).collect();
+        let (k, v): (Vec<half::f16>, Vec<half::f16>) = (cache(), cache());
+        let a = Attention { q: &q, k: &k, v: &v, heads, kv_heads, head_dim, capacity, start, causal, window };
+        let want = naive_attention(&a);
+        for kernels in Kernels::available() {
+            let mut out = vec![f32::NAN; q.len()];
+            let output = Output { data: Disjoint::new(&mut out), stride: heads * head_dim };
+            for head in 0..kv_heads {
+                for t in (0..tokens).step_by(16) {
+                    let range = t..(t + 16).min(tokens);
+                    // SAFETY: one thread.
+                    unsafe { kernels.attention(&a, head, range, output, &mut AttentionScratch::default()) };
+                }
+            }
+            for (g, e) in out.iter().zip(&want) {
+                assert!((f64::from(*g) - e).abs() < 2e-5, "{kernels:?} {tokens} tokens from {start}: {g} and {e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn activations_stay_within_their_stated_errors() {
+    let erf = |x: f64| {
+        // Series for small arguments, continued fraction is not needed in the tested range.
+        let (mut term, mut total) = (x, x);
+        for n in 1..200 {
+            term *= -x * x / f64::from(n);
+            total += term / f64::from(2 * n + 1);
+        }
+        total * 2.0 / std::f64::consts::PI.sqrt()
+    };
+    let xs: Vec<f32> = (-4000..=4000).map(|i| i as f32 / 1000.0).collect();
+    for k in Kernels::available() {
+        for (f, want) in [
+            (Activation::Silu, (&|x: f64| x / (1.0 + (-x).exp())) as &dyn Fn(f64) -> f64),
+            (Activation::GeluTanh, &|x| {
+                0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
+            }),
+            (Activation::GeluErf, &|x| 0.5 * x * (1.0 + erf(x / 2f64.sqrt()))),
+        ] {
+            let mut got = xs.clone();
+            k.activate(f, &mut got);
+            for (x, g) in xs.iter().zip(&got) {
+                let e = want(f64::from(*x));
+                assert!((f64::from(*g) - e).abs() < 2e-6, "{k:?} {f:?}({x}): {g} and {e}");
+            }
+        }
+    }
+}

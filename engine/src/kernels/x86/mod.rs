@@ -1,0 +1,123 @@
+//! x86-64: AVX2, and AVX-512 with VNNI.
+
+mod avx2;
+mod avx512;
+mod gemv;
+
+use super::Kernels;
+
+/// The tables that this machine runs, slowest first.
+pub(super) fn available() -> Vec<&'static Kernels> {
+    let mut all = Vec::new();
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+    if avx2 {
+        all.push(&avx2::KERNELS);
+    }
+    let wide = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni");
+    if avx2 && wide {
+        all.push(&avx512::KERNELS);
+    }
+    all
+}
+
+/// The table of one instruction set: every entry is a shared body, compiled with the named features.
+macro_rules! kernels {
+    ($name:literal, $features:literal, $dot:ty, $gemm_tile:ident) => {
+        pub(super) static KERNELS: Kernels = Kernels {
+            name: $name,
+            quantize,
+            gemv,
+            gemm,
+            float,
+            attention: attend,
+            rms_norm,
+            layer_norm,
+            gate,
+            activate,
+            to_half,
+        };
+
+        #[target_feature(enable = $features)]
+        fn quantize(tile: &mut ActTileMut<'_>, x: &[f32], width: usize) {
+            tile.quantize(x, width);
+        }
+
+        /// # Safety
+        /// As [`Kernels::gemv`].
+        #[target_feature(enable = $features)]
+        unsafe fn gemv(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
+            // SAFETY: forwarded contract; the features are enabled here.
+            with_format!(m.ty, F => unsafe { gemv::rows::<$dot, F>(m, rows, a, out) });
+        }
+
+        /// # Safety
+        /// As [`Kernels::gemm`].
+        #[target_feature(enable = $features)]
+        unsafe fn gemm(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output, panel: &mut Panel) {
+            for row in rows.clone().step_by(PANEL_ROWS) {
+                let valid = PANEL_ROWS.min(rows.end - row);
+                with_format!(m.ty, F => panel.fill::<F>(m, row));
+                for t in 0..a.tiles() {
+                    let sums = with_format!(m.ty, F => $gemm_tile::<F>(panel, &a.tile(t)));
+                    for (c, sums) in (t * GEMM_TILE..a.columns()).zip(&sums) {
+                        // SAFETY: the caller owns these rows of `out`.
+                        unsafe { out.part(c, row, valid) }.copy_from_slice(&sums[..valid]);
+                    }
+                }
+            }
+        }
+
+        /// # Safety
+        /// As [`Kernels::float`].
+        #[target_feature(enable = $features)]
+        unsafe fn float(m: &Matrix<'_>, rows: Range<usize>, x: &[f32], out: Output, scratch: &mut Vec<f32>) {
+            // SAFETY: forwarded contract.
+            unsafe { float::product::<true>(m, rows, x, out, scratch) }
+        }
+
+        /// # Safety
+        /// As [`Kernels::attention`].
+        #[target_feature(enable = $features)]
+        unsafe fn attend(
+            a: &Attention<'_>,
+            head: usize,
+            tokens: Range<usize>,
+            out: Output,
+            scratch: &mut AttentionScratch,
+        ) {
+            // SAFETY: forwarded contract; F16C is enabled here.
+            unsafe {
+                attention::attention::<true>(a, head, tokens, out, scratch, |h, f| super::gemv::halves_to_floats(h, f))
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+            elementwise::rms_norm::<true>(x, weight, eps, out);
+        }
+
+        #[target_feature(enable = $features)]
+        fn layer_norm(x: &mut [f32], weight: &[f32], bias: &[f32], eps: f32) {
+            elementwise::layer_norm::<true>(x, weight, bias, eps);
+        }
+
+        #[target_feature(enable = $features)]
+        fn gate(f: Activation, gate: &mut [f32], up: &[f32]) {
+            elementwise::gate::<true>(f, gate, up);
+        }
+
+        #[target_feature(enable = $features)]
+        fn activate(f: Activation, x: &mut [f32]) {
+            elementwise::activate::<true>(f, x);
+        }
+
+        #[target_feature(enable = $features)]
+        fn to_half(x: &[f32], out: &mut [half::f16]) {
+            super::gemv::floats_to_halves(x, out);
+        }
+    };
+}
+pub(self) use kernels;
