@@ -1,1 +1,46 @@
-//! satchel-index
+//! Documents → passages → hits.
+//!
+//! The index watches folders, reads the text of what is in them, cuts it into passages, and finds passages by words and by
+//! meaning. It knows nothing of models (it is given an [`Embedder`]), of sockets, or of prompts, and it starts no runtime:
+//! all calls are synchronous and may be made from any thread.
+//!
+//! SQLite is the truth: texts, spans, full-text postings and vectors, one transaction for each document. What is in memory
+//! (a table for filters and scores, the HNSW graph) is derived from it and rebuilt whenever it is lacking. File events are
+//! hints; the scan that compares folders with the store is the truth about files.
+//!
+//! What is wrong with a single file is data, listed with a reason; [`Error`] is for the index as a whole.
+
+mod beneath;
+mod chunk;
+mod dot;
+mod embedder;
+mod embedding;
+mod error;
+mod extract;
+mod graph;
+mod index;
+mod ingest;
+pub mod limits;
+mod pipeline;
+mod progress;
+mod resident;
+mod rules;
+mod scan;
+mod search;
+mod store;
+mod terms;
+#[cfg(test)]
+mod testing;
+mod types;
+mod watch;
+
+pub use embedder::{EmbedError, Embedder};
+pub use error::Error;
+pub use extract::{Extracted, Heading, Limits, Refusal, extract};
+pub use index::Index;
+pub use pipeline::Indexer;
+pub use progress::{Event, OnEvent, Progress};
+pub use types::{
+    Counts, FileInfo, FilesQuery, Filter, Forgotten, Freshness, Hit, Kind, Mode, Query, Root, RootState, SearchResult,
+    State, display_path,
+};

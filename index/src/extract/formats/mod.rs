@@ -1,0 +1,6 @@
+//! One file for each format; each a pure `fn(&[u8], &Limits) -> Result<Extracted, Refusal>` without paths, I/O or
+//! recursion on the input, so that it can run in a jailed process.
+
+pub(crate) mod html;
+pub(crate) mod markdown;
+pub(crate) mod plain;

@@ -1,0 +1,107 @@
+//! Every bound of this crate, each with its reason. Nothing here grows with what a watched folder holds.
+
+use std::time::Duration;
+
+/// Largest text file that is read. The whole file is in memory while it is extracted, together with its decoded text
+/// and its passages, so the peak of one file is about three times this.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Largest extracted text. A charset conversion can grow a file by half (legacy CJK to UTF-8) or, for single bytes
+/// that become three, up to threefold; what lies beyond is refused rather than cut.
+pub const TEXT_BYTES_MAX: usize = 128 << 20;
+
+/// Bytes looked at to tell text from binary data and one charset from another.
+pub const SNIFF_BYTES: usize = 64 << 10;
+
+/// Headings kept of one document; a longer outline carries no more context.
+pub const HEADINGS_MAX: usize = 100_000;
+
+/// Bytes of a title or of one heading kept as context.
+pub const TITLE_BYTES_MAX: usize = 300;
+
+/// Bytes of the heading path (all levels) kept for a passage.
+pub const HEADING_PATH_BYTES_MAX: usize = 600;
+
+/// Passages of one document. `FILE_BYTES_MAX` at the usual passage size stays below it.
+pub const PASSAGES_PER_DOCUMENT_MAX: usize = 400_000;
+
+/// Tokens aimed at in a passage; small enough that one passage is one topic, large enough to answer from.
+pub const PASSAGE_TOKENS_TARGET: usize = 224;
+
+/// Tokens assumed to fit when there is no embedder yet.
+pub const PASSAGE_TOKENS_MAX_DEFAULT: usize = 480;
+
+/// Tokens of an embedder's window left for the title and heading that are put before a passage.
+pub const CONTEXT_TOKENS_RESERVED: usize = 32;
+
+/// Bytes of text kept in one compressed block. One hit unpacks one or two blocks, so a block must be quick to unpack
+/// (tens of microseconds), yet long enough to compress well.
+pub const BLOCK_BYTES: usize = 16 << 10;
+
+/// Bytes of one full-text term; longer words are cut on both sides alike.
+pub const TERM_BYTES_MAX: usize = 48;
+
+/// Distinct terms of a query that are looked up; a pasted page must not become a thousand posting lists.
+pub const QUERY_TERMS_MAX: usize = 64;
+
+/// Bytes of a query that are read.
+pub const QUERY_BYTES_MAX: usize = 16 << 10;
+
+/// Postings read for one query before its most common terms are left out.
+pub const QUERY_POSTINGS_MAX: usize = 60_000;
+
+/// Hits a search may ask for.
+pub const HITS_MAX: usize = 1000;
+
+/// Depth of each ranking that enters the fusion.
+pub const FUSION_DEPTH: usize = 100;
+
+/// Dimensions of a vector; guards the resident table's size.
+pub const DIMENSIONS_MAX: usize = 4096;
+
+/// Passages handed to the embedder in one call. Passages of like length go together, so that nothing is padded.
+pub const EMBED_BATCH: usize = 16;
+
+/// Passages taken from the queue at once, sorted by length and cut into batches.
+pub const EMBED_WINDOW: usize = 64;
+
+/// Folders nested in a root that are descended into. One descriptor is held for each level during a scan, which must
+/// stay well below the usual limit of 1,024 open files.
+pub const FOLDER_DEPTH_MAX: usize = 400;
+
+/// Entries of one folder that are read.
+pub const FOLDER_ENTRIES_MAX: usize = 1_000_000;
+
+/// Bytes of an ignore file that are read.
+pub const IGNORE_FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// Changed paths remembered between two runs of the pipeline; more than that and a scan is cheaper than the list.
+pub const CHANGED_PATHS_MAX: usize = 4096;
+
+/// Quiet time after the last event before changed paths are looked at: an editor's save is several events.
+pub const QUIET: Duration = Duration::from_millis(100);
+
+/// Longest wait for that quiet time; a file that is written all the time must not hold up the others.
+pub const QUIET_MAX: Duration = Duration::from_millis(500);
+
+/// Time between two reconciling scans when no event asked for one. Events can be lost (network mounts, watch limits).
+pub const RESCAN_EVERY: Duration = Duration::from_secs(300);
+
+/// New files written to the store as `pending` in one transaction.
+pub const PENDING_BATCH: usize = 1000;
+
+/// Pages given back to the file system after a transaction that deleted much.
+pub const VACUUM_PAGES: u32 = 2000;
+
+/// Idle read connections kept; more readers than this open their own for the time of a call.
+pub const READERS_IDLE_MAX: usize = 4;
+
+/// Below this many vectors a search is an exact scan; see `graph.rs` for the figures behind it.
+pub const GRAPH_PASSAGES_MIN: usize = 50_000;
+
+/// Files listed in one page of `files`.
+pub const FILES_PAGE_MAX: usize = 10_000;
+
+const _: () = assert!(FUSION_DEPTH <= HITS_MAX);
+const _: () = assert!(EMBED_BATCH <= EMBED_WINDOW);
+const _: () = assert!(PASSAGE_TOKENS_TARGET <= PASSAGE_TOKENS_MAX_DEFAULT);

@@ -1,0 +1,337 @@
+//! The threads that keep the index in step with the folders.
+//!
+//! `satchel-files` waits for changes, plans, and writes texts: a file can be found by its words at once. `satchel-vectors`
+//! follows behind and embeds what was written, the latest change first. Both take their work from the store, so that a
+//! crash loses no more than the file and the batch in work.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::embedder::Embedder;
+use crate::embedding::{Embedding, Step};
+use crate::error::Error;
+use crate::extract;
+use crate::index::Index;
+use crate::ingest::{Cutting, Ingested, ingest, mark_failed, remove};
+use crate::limits::{PENDING_BATCH, RESCAN_EVERY};
+use crate::progress::{Event, OnEvent, Tracker};
+use crate::scan::{Plan, Work, plan_path, plan_root};
+use crate::store::{documents, roots};
+use crate::types::{Kind, RootState, State};
+use crate::watch::{Changed, Inbox, Wake, Watch};
+
+/// Time between two scans while a root is missing: a mount gives no event.
+const MISSING_EVERY: Duration = Duration::from_secs(30);
+
+/// Keeps an index in step with its folders for as long as it lives.
+pub struct Indexer {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(crate) struct Shared {
+    pub index: Index,
+    pub inbox: Arc<Inbox>,
+    pub tracker: Tracker,
+    embedder: RwLock<Option<Arc<dyn Embedder>>>,
+}
+
+impl Shared {
+    pub(crate) fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+        self.embedder.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Indexer {
+    /// Starts the threads; the first thing they do is a scan of all roots. Without an embedder, texts are indexed by their
+    /// words alone until [`Indexer::set_embedder`] brings one. Events come on the indexer's threads and must not block.
+    ///
+    /// # Errors
+    /// A thread cannot be started, or the embedder does not fit.
+    pub fn start(index: Index, embedder: Option<Arc<dyn Embedder>>, on_event: OnEvent) -> Result<Self, Error> {
+        if let Some(embedder) = &embedder {
+            index.use_embedder(embedder.as_ref())?;
+        }
+        let inbox = Arc::new(Inbox::default());
+        let tracker = Tracker::new(on_event);
+        let shared = Arc::new(Shared { index, inbox, tracker, embedder: RwLock::new(embedder) });
+        shared.inbox.rescan();
+        let mut indexer = Self { shared, threads: Vec::new() };
+        indexer.spawn("satchel-files", |shared| Files::new(shared).run())?;
+        indexer.spawn("satchel-vectors", |shared| vectors(&shared))?;
+        Ok(indexer)
+    }
+
+    fn spawn(&mut self, name: &'static str, run: impl FnOnce(Arc<Shared>) + Send + 'static) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(shared));
+        self.threads.push(thread.map_err(|source| Error::Thread { name, source })?);
+        Ok(())
+    }
+
+    /// Sets the embedder, or another one: everything is then cut and embedded anew, by and by.
+    ///
+    /// # Errors
+    /// The embedder does not fit, or the store refuses.
+    pub fn set_embedder(&self, embedder: Arc<dyn Embedder>) -> Result<(), Error> {
+        self.shared.index.use_embedder(embedder.as_ref())?;
+        *self.shared.embedder.write().unwrap_or_else(PoisonError::into_inner) = Some(embedder);
+        self.rescan();
+        self.shared.tracker.more_to_embed();
+        Ok(())
+    }
+
+    /// Asks for a scan of all roots; files that could not be read are tried again.
+    pub fn rescan(&self) {
+        self.shared.inbox.rescan();
+    }
+
+    /// Stops reading and embedding after the file and the batch in work.
+    pub fn pause(&self) {
+        self.shared.inbox.pause(true);
+    }
+
+    /// Goes on.
+    pub fn resume(&self) {
+        self.shared.inbox.pause(false);
+        self.shared.tracker.more_to_embed();
+    }
+
+    /// Waits until everything known is done, at most so long. Gives whether it is.
+    #[must_use]
+    pub fn wait_idle(&self, at_most: Duration) -> bool {
+        self.shared.tracker.wait_idle(at_most, || self.shared.inbox.is_empty())
+    }
+
+    /// Stops after the file and the batch in work.
+    pub fn shutdown(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.shared.inbox.stop();
+        self.shared.tracker.stop();
+        for thread in self.threads.drain(..) {
+            // A panic there was reported where it happened; there is nothing left to undo.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Indexer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn vectors(shared: &Shared) {
+    let mut embedding = Embedding::default();
+    while !shared.inbox.stopping() {
+        if !shared.inbox.may_go_on() {
+            return;
+        }
+        match embedding.step(shared) {
+            Step::Done => shared.tracker.all_embedded(&shared.index),
+            Step::More => {}
+            Step::Trouble(wait) => shared.tracker.sleep(wait),
+        }
+    }
+}
+
+/// The thread that follows the folders.
+struct Files {
+    shared: Arc<Shared>,
+    watch: Option<Watch>,
+    /// A root was missing at the last scan.
+    missing: bool,
+}
+
+impl Files {
+    fn new(shared: Arc<Shared>) -> Self {
+        let watch = match Watch::start(Arc::clone(&shared.inbox)) {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                shared.tracker.trouble(&error);
+                None
+            }
+        };
+        Self { shared, watch, missing: false }
+    }
+
+    fn run(mut self) {
+        loop {
+            let patience = if self.missing { MISSING_EVERY } else { RESCAN_EVERY };
+            let result = match self.shared.inbox.next(patience) {
+                Wake::Stop => return,
+                Wake::Quiet => self.scan_all(),
+                Wake::Changed(Changed { rescan: true, .. }) => self.scan_all(),
+                Wake::Changed(changed) => self.follow(changed),
+            };
+            if let Err(error) = result {
+                self.shared.tracker.trouble(&error);
+            }
+            self.shared.tracker.files_quiet(&self.shared.index);
+            if self.shared.inbox.is_empty() {
+                self.tidy();
+            }
+        }
+    }
+
+    /// Looks after the files of the store while nothing waits.
+    fn tidy(&self) {
+        let store = self.shared.index.store();
+        let writer = store.writer();
+        if let Err(error) = store.compact(&writer) {
+            self.shared.tracker.trouble(&error);
+        }
+        drop(writer);
+        self.shared.index.tend_graph();
+    }
+
+    fn scan_all(&mut self) -> Result<(), Error> {
+        self.shared.tracker.scanning();
+        let index = self.shared.index.clone();
+        let roots = index.roots()?;
+        self.missing = false;
+        for root in &roots {
+            let epoch = index.epoch()?;
+            let watch = &mut self.watch;
+            let plan = plan_root(index.store(), &root.path, epoch, &mut |folder| {
+                if let Some(watch) = watch {
+                    watch.add(folder, folder == root.path);
+                }
+            })?;
+            if let Some((state, inode)) = plan.root {
+                self.missing |= state != RootState::Present;
+                let changed = index.write("store a root's state", |tx, _| roots::set_state(tx, &root.path, state, inode))?;
+                if changed && state != root.state {
+                    self.shared.tracker.emit(Event::Root { path: root.path.clone(), state });
+                }
+            }
+            self.carry_out(&root.path, plan)?;
+        }
+        self.remove_orphans()?;
+        if let Some(trouble) = self.watch.as_mut().and_then(|w| w.trouble.take()) {
+            self.shared.tracker.emit(Event::Trouble { message: trouble });
+        }
+        Ok(())
+    }
+
+    /// Documents of a root that was removed while its files were being read, or just before a crash.
+    fn remove_orphans(&self) -> Result<(), Error> {
+        let index = &self.shared.index;
+        let roots = index.roots()?;
+        let all = index.store().read(|c| documents::known_below(c, Path::new("/")))?;
+        for (path, _) in all.iter().filter(|(path, _)| roots::containing(&roots, path).is_none()) {
+            remove(index, path)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the paths that events named.
+    fn follow(&mut self, changed: Changed) -> Result<(), Error> {
+        let index = self.shared.index.clone();
+        let roots = index.roots()?;
+        let epoch = index.epoch()?;
+        if let Some(watch) = &mut self.watch {
+            changed.paths.iter().for_each(|path| watch.remove(path));
+        }
+        let mut plans: Vec<(PathBuf, Plan)> = Vec::new();
+        let mut covered: Option<&PathBuf> = None;
+        for path in &changed.paths {
+            // Paths come in order: one below the last folder was looked at with it.
+            if covered.is_some_and(|c| path.starts_with(c)) {
+                continue;
+            }
+            covered = Some(path);
+            let Some(root) = roots::containing(&roots, path) else { continue };
+            if *path == root {
+                return self.scan_all();
+            }
+            let watch = &mut self.watch;
+            let plan = plan_path(index.store(), &root, path, epoch, &mut |folder| {
+                if let Some(watch) = watch {
+                    watch.add(folder, folder == root);
+                }
+            })?;
+            plans.push((root, plan));
+        }
+        // New files come before those that are gone: a file that was moved finds its vectors under its old name.
+        let mut gone = Vec::new();
+        for (root, mut plan) in plans {
+            gone.append(&mut plan.gone);
+            self.carry_out(&root, plan)?;
+        }
+        self.remove_gone(&gone)
+    }
+
+    fn carry_out(&self, root: &Path, plan: Plan) -> Result<(), Error> {
+        let shared = &self.shared;
+        let index = &shared.index;
+        for works in plan.read.chunks(PENDING_BATCH) {
+            index.write("list pending files", |tx, _| {
+                for work in works {
+                    documents::set_pending(tx, &work.path, extract::kind_of(&work.path).unwrap_or(Kind::Other), index.now())?;
+                }
+                Ok(())
+            })?;
+        }
+        let all = plan.read.iter().chain(&plan.retry);
+        shared.tracker.add_files(all.clone().count() as u64, all.clone().map(|w| w.bytes).sum());
+        for work in all {
+            if !shared.inbox.may_go_on() {
+                return Ok(());
+            }
+            self.one(root, work)?;
+        }
+        for (path, reason) in &plan.refused {
+            mark_failed(index, path, reason)?;
+            shared.tracker.emit(Event::File { path: path.clone(), state: State::Failed, reason: Some(reason.clone()) });
+        }
+        self.remove_gone(&plan.gone)
+    }
+
+    fn one(&self, root: &Path, work: &Work) -> Result<(), Error> {
+        let shared = &self.shared;
+        shared.tracker.file_started(&work.path);
+        let embedder = shared.embedder();
+        let cutting = Cutting { embedder: embedder.as_deref(), epoch: shared.index.epoch()? };
+        // A panic in an extractor must not take the other files with it.
+        let caught = catch_unwind(AssertUnwindSafe(|| ingest(&shared.index, root, &work.path, &cutting)));
+        let ingested = match caught {
+            Ok(result) => result?,
+            Err(_) => {
+                let reason = "reading it failed inside the program";
+                mark_failed(&shared.index, &work.path, reason)?;
+                Ingested::Written { state: State::Failed, reason: Some(reason.to_owned()) }
+            }
+        };
+        shared.tracker.file_done(work.bytes);
+        if let Ingested::Written { state, reason } = ingested {
+            if state == State::Pending {
+                shared.tracker.more_to_embed();
+            }
+            shared.tracker.emit(Event::File { path: work.path.clone(), state, reason });
+        }
+        Ok(())
+    }
+
+    fn remove_gone(&self, gone: &[PathBuf]) -> Result<(), Error> {
+        for path in gone {
+            if !self.shared.inbox.may_go_on() {
+                return Ok(());
+            }
+            remove(&self.shared.index, path)?;
+            self.shared.tracker.emit(Event::Gone { path: path.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a wait until `deadline` is over.
+pub(crate) fn left(deadline: Instant) -> Option<Duration> {
+    deadline.checked_duration_since(Instant::now()).filter(|d| !d.is_zero())
+}

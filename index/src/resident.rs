@@ -1,0 +1,291 @@
+//! What a search needs in memory: for each passage its document, its length and its vector; for each document what a
+//! filter asks. Built from SQLite at start, then kept in step by the same code that commits (see `index.rs`).
+//!
+//! About 20 bytes and one byte a dimension for each passage: 100,000 passages of 384 dimensions take 41 MB.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use crate::error::{Doing, Error};
+use crate::limits::DIMENSIONS_MAX;
+use crate::store::{documents, state, vectors::Quantized};
+use crate::terms::Language;
+use crate::types::{Filter, Kind, State};
+
+/// A change that a commit made to what searches see.
+pub(crate) enum Change {
+    AddDocument { id: i64, meta: Meta },
+    AddPassage { id: i64, document_id: i64, length: u32, vector: Option<Quantized> },
+    SetVector { passage_id: i64, vector: Quantized },
+    RemoveDocument { id: i64 },
+    /// Another embedder: no vector is left.
+    ResetVectors { dim: usize },
+}
+
+/// What a filter asks of a document.
+#[derive(Debug, Clone)]
+pub(crate) struct Meta {
+    pub path: Box<[u8]>,
+    pub kind: Kind,
+    /// Milliseconds since 1970.
+    pub modified: i64,
+    pub language: Language,
+}
+
+/// A document and its first and last slot (exclusive).
+struct Document {
+    meta: Meta,
+    slots: std::ops::Range<usize>,
+}
+
+/// The table. Slots are in the order of passage ids, which are never used twice, so additions go to the end.
+#[derive(Default)]
+pub(crate) struct Resident {
+    pub generation: u64,
+    pub dim: usize,
+    ids: Vec<i64>,
+    /// Document of each slot; 0 where the passage is gone.
+    owners: Vec<i64>,
+    lengths: Vec<u32>,
+    /// 0 where there is no vector.
+    scales: Vec<f32>,
+    /// `dim` for each slot.
+    bytes: Vec<i8>,
+    documents: HashMap<i64, Document>,
+    live: usize,
+    embedded: usize,
+    total_length: u64,
+}
+
+impl Resident {
+    pub(crate) fn load(connection: &Connection) -> Result<Self, Error> {
+        let dim = usize::try_from(state::number(connection, state::DIMENSIONS)?).unwrap_or(0).min(DIMENSIONS_MAX);
+        let generation = u64::try_from(state::number(connection, state::GENERATION)?).unwrap_or(0);
+        let mut table = Self { dim, generation, ..Self::default() };
+        table.load_documents(connection)?;
+        let sql = "SELECT p.id, p.document_id, p.length, v.data FROM passages p LEFT JOIN vectors v ON v.passage_id = p.id ORDER BY p.id";
+        let mut query = connection.prepare(sql).doing("load its passages")?;
+        let mut rows = query.query([]).doing("load its passages")?;
+        while let Some(row) = rows.next().doing("load its passages")? {
+            let get = |i| row.get::<_, i64>(i).doing("load its passages");
+            let vector = row.get_ref(3).doing("load its passages")?.as_blob().ok().and_then(|b| Quantized::from_blob(b, dim));
+            let length = u32::try_from(get(2)?).unwrap_or(0);
+            table.add_passage(get(0)?, get(1)?, length, vector.as_ref());
+        }
+        Ok(table)
+    }
+
+    fn load_documents(&mut self, connection: &Connection) -> Result<(), Error> {
+        let sql = "SELECT id, path, kind, mtime, language FROM documents WHERE passages > 0";
+        let mut query = connection.prepare(sql).doing("load its documents")?;
+        let mut rows = query.query([]).doing("load its documents")?;
+        while let Some(row) = rows.next().doing("load its documents")? {
+            let get = |i| row.get::<_, i64>(i).doing("load its documents");
+            let path: Vec<u8> = row.get(1).doing("load its documents")?;
+            let meta = Meta {
+                path: path.into_boxed_slice(),
+                kind: Kind::from_number(get(2)?),
+                modified: get(3)? / 1_000_000,
+                language: Language::from_number(get(4)?),
+            };
+            self.documents.insert(get(0)?, Document { meta, slots: 0..0 });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn apply(&mut self, changes: Vec<Change>, generation: u64) {
+        for change in changes {
+            match change {
+                Change::AddDocument { id, meta } => {
+                    let slots = self.documents.get(&id).map_or(0..0, |d| d.slots.clone());
+                    self.documents.insert(id, Document { meta, slots });
+                }
+                Change::AddPassage { id, document_id, length, vector } => {
+                    self.add_passage(id, document_id, length, vector.as_ref());
+                }
+                Change::SetVector { passage_id, vector } => self.set_vector(passage_id, &vector),
+                Change::RemoveDocument { id } => self.remove_document(id),
+                Change::ResetVectors { dim } => self.reset_vectors(dim),
+            }
+        }
+        self.generation = generation;
+        if self.ids.len() > 1024 && self.live * 2 < self.ids.len() {
+            self.compact();
+        }
+    }
+
+    fn add_passage(&mut self, id: i64, document_id: i64, length: u32, vector: Option<&Quantized>) {
+        debug_assert!(self.ids.last().is_none_or(|last| *last < id), "passage ids rise");
+        let slot = self.ids.len();
+        let Some(document) = self.documents.get_mut(&document_id) else { return };
+        document.slots = if document.slots.is_empty() { slot..slot + 1 } else { document.slots.start..slot + 1 };
+        self.ids.push(id);
+        self.owners.push(document_id);
+        self.lengths.push(length);
+        self.scales.push(0.0);
+        self.bytes.resize((slot + 1) * self.dim, 0);
+        self.live += 1;
+        self.total_length += u64::from(length);
+        if let Some(vector) = vector {
+            self.put_vector(slot, vector);
+        }
+    }
+
+    fn set_vector(&mut self, passage_id: i64, vector: &Quantized) {
+        if let Ok(slot) = self.ids.binary_search(&passage_id)
+            && self.owners[slot] != 0
+        {
+            self.put_vector(slot, vector);
+        }
+    }
+
+    fn put_vector(&mut self, slot: usize, vector: &Quantized) {
+        if vector.bytes.len() != self.dim || vector.scale <= 0.0 {
+            return;
+        }
+        self.bytes[slot * self.dim..][..self.dim].copy_from_slice(&vector.bytes);
+        self.embedded += usize::from(self.scales[slot] == 0.0);
+        self.scales[slot] = vector.scale;
+    }
+
+    fn remove_document(&mut self, id: i64) {
+        let Some(document) = self.documents.remove(&id) else { return };
+        for slot in document.slots {
+            if self.owners[slot] != id {
+                continue;
+            }
+            self.owners[slot] = 0;
+            self.live -= 1;
+            self.total_length -= u64::from(self.lengths[slot]);
+            self.embedded -= usize::from(self.scales[slot] != 0.0);
+            self.scales[slot] = 0.0;
+            // Nothing of a removed document stays in memory.
+            self.bytes[slot * self.dim..][..self.dim].fill(0);
+        }
+    }
+
+    fn reset_vectors(&mut self, dim: usize) {
+        self.dim = dim;
+        self.scales.fill(0.0);
+        self.bytes = vec![0; self.ids.len() * dim];
+        self.embedded = 0;
+    }
+
+    fn compact(&mut self) {
+        let old = std::mem::take(self);
+        *self = Self { generation: old.generation, dim: old.dim, documents: old.documents, ..Self::default() };
+        for document in self.documents.values_mut() {
+            document.slots = 0..0;
+        }
+        for slot in (0..old.ids.len()).filter(|s| old.owners[*s] != 0) {
+            let vector = (old.scales[slot] != 0.0)
+                .then(|| Quantized { scale: old.scales[slot], bytes: old.bytes[slot * old.dim..][..old.dim].to_vec() });
+            self.add_passage(old.ids[slot], old.owners[slot], old.lengths[slot], vector.as_ref());
+        }
+    }
+
+    /// Slots, dead ones included.
+    pub(crate) fn slots(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Passages.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Passages with a vector.
+    pub(crate) fn embedded(&self) -> usize {
+        self.embedded
+    }
+
+    pub(crate) fn id(&self, slot: usize) -> i64 {
+        self.ids[slot]
+    }
+
+    /// The slot of a living passage, looked for from `from` on: postings come in rising order.
+    pub(crate) fn slot_from(&self, id: i64, from: usize) -> Option<usize> {
+        let rest = self.ids.get(from..)?;
+        // Ids are nearly dense: the slot is at most id - first away, and a short gallop finds it.
+        let mut reach = 1;
+        while reach < rest.len() && rest[reach] < id {
+            reach *= 2;
+        }
+        let low = reach / 2;
+        let high = rest.len().min(reach + 1);
+        let at = from + low + rest[low..high].binary_search(&id).ok()?;
+        (self.owners[at] != 0).then_some(at)
+    }
+
+    pub(crate) fn length(&self, slot: usize) -> u32 {
+        self.lengths[slot]
+    }
+
+    pub(crate) fn mean_length(&self) -> f32 {
+        if self.live == 0 { 1.0 } else { (self.total_length as f64 / self.live as f64).max(1.0) as f32 }
+    }
+
+    /// The vector of a slot.
+    pub(crate) fn vector(&self, slot: usize) -> Option<(f32, &[i8])> {
+        (self.scales[slot] != 0.0).then(|| (self.scales[slot], &self.bytes[slot * self.dim..][..self.dim]))
+    }
+
+    /// The languages its documents are in.
+    pub(crate) fn languages(&self) -> Vec<Language> {
+        let mut languages: Vec<Language> = self.documents.values().map(|d| d.meta.language).collect();
+        languages.sort_unstable();
+        languages.dedup();
+        languages
+    }
+
+    /// For each slot whether the filter lets it through; `None` for no filter.
+    pub(crate) fn allowed(&self, filter: &Filter) -> Option<Vec<bool>> {
+        if filter.is_empty() {
+            return None;
+        }
+        let prefixes: Vec<Vec<u8>> = filter.path_prefix.iter().map(prefix_of).collect();
+        let mut allowed = vec![false; self.ids.len()];
+        for (id, document) in &self.documents {
+            if passes(&document.meta, filter, &prefixes) {
+                for slot in document.slots.clone() {
+                    allowed[slot] = self.owners[slot] == *id;
+                }
+            }
+        }
+        Some(allowed)
+    }
+}
+
+/// A folder or file without its closing slash.
+fn prefix_of(path: &PathBuf) -> Vec<u8> {
+    let mut bytes = path.as_os_str().as_bytes().to_vec();
+    while bytes.last() == Some(&b'/') {
+        bytes.pop();
+    }
+    bytes
+}
+
+fn passes(meta: &Meta, filter: &Filter, prefixes: &[Vec<u8>]) -> bool {
+    let below = |prefix: &Vec<u8>| {
+        meta.path.strip_prefix(prefix.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    };
+    (prefixes.is_empty() || prefixes.iter().any(below))
+        && (filter.kind.is_empty() || filter.kind.contains(&meta.kind))
+        && filter.after.is_none_or(|t| meta.modified >= t)
+        && filter.before.is_none_or(|t| meta.modified < t)
+}
+
+impl Meta {
+    pub(crate) fn of(document: &documents::Outcome<'_>) -> Option<Self> {
+        let searchable = document.passages > 0 && !matches!(document.state, State::Excluded);
+        searchable.then(|| Self {
+            path: document.path.as_os_str().as_bytes().into(),
+            kind: document.kind,
+            modified: document.stamp.mtime / 1_000_000,
+            language: Language::from_number(document.language),
+        })
+    }
+}

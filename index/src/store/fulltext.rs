@@ -1,0 +1,96 @@
+//! The full-text table: which passages have a term, and how often.
+//!
+//! FTS5 keeps postings without positions or counts here (`detail=none`), which makes them a third of the size. The count is
+//! kept by *tiers*: a passage that has a term 3 times is entered under the term, under the term's tier for "2 or more", and
+//! under the one for "3 or more". BM25 saturates so early that five tiers rank like exact counts.
+
+use rusqlite::{Connection, params};
+
+use crate::error::{Doing, Error};
+use crate::terms::Terms;
+
+/// Counts that open a tier; the first is the term itself.
+pub(crate) const TIERS: [u32; 5] = [1, 2, 3, 5, 9];
+
+/// Stands for an apostrophe: FTS5's `ascii` tokenizer would split there, and it splits nowhere else in a term.
+const APOSTROPHE: char = '\u{E001}';
+
+/// The name of a term's tier: private-use characters, which no term from text holds.
+fn tier_name(term: &str, tier: usize) -> String {
+    let mut name: String = term.chars().map(|c| if c.is_ascii_punctuation() { APOSTROPHE } else { c }).collect();
+    name.extend(u32::try_from(tier).ok().filter(|t| *t > 0).and_then(|t| char::from_u32(0xE010 + t)));
+    name
+}
+
+pub(crate) fn put(connection: &Connection, passage_id: i64, terms: &Terms) -> Result<(), Error> {
+    let mut all: Vec<(&str, u32)> = terms.counts.iter().map(|(t, n)| (t.as_str(), *n)).collect();
+    all.sort_unstable();
+    let mut joined = String::new();
+    for (term, count) in all {
+        for tier in 0..TIERS.iter().filter(|t| count >= **t).count() {
+            joined.push_str(&tier_name(term, tier));
+            joined.push(' ');
+        }
+    }
+    connection
+        .prepare_cached("INSERT INTO fulltext (rowid, terms) VALUES (?1, ?2)")
+        .and_then(|mut s| s.execute(params![passage_id, joined]))
+        .doing("store full text")?;
+    Ok(())
+}
+
+pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<(), Error> {
+    connection
+        .prepare_cached("DELETE FROM fulltext WHERE rowid IN (SELECT id FROM passages WHERE document_id = ?1)")
+        .and_then(|mut s| s.execute([document_id]))
+        .doing("remove full text")?;
+    Ok(())
+}
+
+pub(crate) fn delete_all(connection: &Connection) -> Result<(), Error> {
+    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('delete-all')", []).doing("remove full text")?;
+    Ok(())
+}
+
+/// Calls `each` with the passages that have the term in this tier, in rising order, at most `limit` of them. Gives how many.
+pub(crate) fn postings(
+    connection: &Connection,
+    term: &str,
+    tier: usize,
+    limit: usize,
+    mut each: impl FnMut(i64),
+) -> Result<usize, Error> {
+    let mut query = connection
+        .prepare_cached("SELECT rowid FROM fulltext WHERE fulltext MATCH ?1 LIMIT ?2")
+        .doing("search its full text")?;
+    // The name holds no punctuation, so nothing in it could end the quotes.
+    let quoted = format!("\"{}\"", tier_name(term, tier));
+    let mut rows = query.query(params![quoted, i64::try_from(limit).unwrap_or(i64::MAX)]).doing("search its full text")?;
+    let mut count = 0;
+    while let Some(row) = rows.next().doing("search its full text")? {
+        each(row.get(0).doing("search its full text")?);
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Whether any segment of the full-text index still holds the term, deleted passages included.
+pub(crate) fn has_term(connection: &Connection, term: &str) -> Result<bool, Error> {
+    let mut query = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM fulltext_terms WHERE term = ?1)")
+        .doing("search its full text")?;
+    query.query_row([tier_name(term, 0)], |row| row.get(0)).doing("search its full text")
+}
+
+/// Rewrites the index without what was deleted.
+pub(crate) fn optimize(connection: &Connection) -> Result<(), Error> {
+    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('optimize')", []).doing("compact its full text")?;
+    Ok(())
+}
+
+/// Asks FTS5 to check its own structure.
+#[cfg(test)]
+pub(crate) fn check(connection: &Connection) -> Result<(), Error> {
+    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('integrity-check')", []).doing("check its full text")?;
+    Ok(())
+}
