@@ -40,6 +40,8 @@ impl Paths {
             (Some(_), None) => folder.join("run/satchel.sock"),
             _ => default_path(&env),
         };
+        let socket = std::path::absolute(&socket)
+            .map_err(|error| ErrorBody::bad_request(format!("the socket {socket:?} cannot be used: {error}")))?;
         Ok(Self {
             named: home.is_some(),
             socket,
@@ -100,8 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_home_is_made_absolute() {
-        let paths = paths(Some("h"), &[]).unwrap();
+    fn relative_places_are_made_absolute() {
+        let paths = paths(Some("h"), &[("SATCHEL_SOCKET", "s.sock")]).unwrap();
         assert!(paths.home.is_absolute() && paths.home.ends_with("h"));
+        assert!(paths.socket.is_absolute() && paths.socket.ends_with("s.sock"));
     }
 }

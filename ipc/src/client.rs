@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
 use crate::error::{Code, ErrorBody, ErrorReply};
-use crate::limits::{MAX_REPLY_BYTES, STREAM_SILENCE_TIMEOUT};
+use crate::limits::{MAX_REPLY_BYTES, QUICK_CALL_TIMEOUT, STREAM_SILENCE_TIMEOUT};
 use crate::route::Request;
 use crate::socket;
 use crate::wire::{
@@ -60,7 +60,7 @@ pub enum ClientError {
     /// The daemon's answer is longer than a client takes.
     #[error("the daemon's answer is longer than {} bytes", MAX_REPLY_BYTES)]
     TooLong,
-    /// A stream fell silent.
+    /// A stream fell silent, or a call that needs no work was not answered.
     #[error("the daemon has said nothing for {} s", .0.as_secs())]
     Silent(Duration),
 }
@@ -102,7 +102,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`], here and below.
     pub async fn status(&self) -> Result<StatusReply, ClientError> {
-        self.call(Request::Status).await
+        self.quick_call(Request::Status).await
     }
 
     /// Passages.
@@ -134,7 +134,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub async fn roots(&self) -> Result<RootsReply, ClientError> {
-        self.call(Request::Roots).await
+        self.quick_call(Request::Roots).await
     }
 
     /// Watches a folder.
@@ -175,6 +175,11 @@ impl Client {
     /// See [`ClientError`].
     pub async fn events(&self) -> Result<EventStream, ClientError> {
         self.stream(Request::Events).await
+    }
+
+    async fn quick_call<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
+        let silent = |_| ClientError::Silent(QUICK_CALL_TIMEOUT);
+        tokio::time::timeout(QUICK_CALL_TIMEOUT, self.call(request)).await.map_err(silent)?
     }
 
     async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {

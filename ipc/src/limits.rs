@@ -39,6 +39,9 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// A client that hears nothing on a stream for this long gives up: several heartbeats are missing.
 pub const STREAM_SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A client waits this long for replies that need no work (`status`, the list of roots): longer means a hung daemon.
+pub const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How often a running request looks whether its peer has hung up. It costs one system call, only while work runs.
 pub const HANGUP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 

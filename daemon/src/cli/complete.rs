@@ -2,12 +2,14 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 
 use super::backend::Backend;
 use super::exit::{Exit, Failure};
 use super::render::escape_text;
+use super::session::deadline_passed;
 use super::terminal::Terminal;
 use crate::paths::Paths;
 
@@ -33,21 +35,26 @@ pub struct CompleteArgs {
 
 pub fn run<B: Backend>(
     args: &CompleteArgs,
+    deadline: Option<Instant>,
     paths: &Paths,
     backend: &B,
     terminal: &mut Terminal,
 ) -> Result<Exit, Failure> {
     let json = terminal.json;
-    let mut failed = None;
+    let (mut failed, mut expired) = (None, false);
     let report = backend.complete(paths, args, &mut |piece| {
-        if json {
-            return true;
+        expired = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if json || expired {
+            return !expired;
         }
         let written = write!(terminal.out, "{}", escape_text(piece)).and_then(|()| terminal.out.flush());
         written.map_err(|error| failed = Some(error)).is_ok()
     })?;
     if let Some(error) = failed {
         return Err(error.into());
+    }
+    if expired {
+        return Err(deadline_passed().into());
     }
     if json {
         terminal.print_json(&report.json)?;

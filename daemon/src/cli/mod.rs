@@ -26,6 +26,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
 use satchel_ipc::{Code, ErrorBody};
@@ -58,7 +59,10 @@ pub fn run<B: Backend>(args: impl IntoIterator<Item = OsString>, backend: &B) ->
 fn dispatch<B: Backend>(cli: Cli, paths: &Paths, backend: &B, terminal: &mut Terminal) -> Result<Exit, Failure> {
     let command = match cli.command {
         Command::Remote(command) => command,
-        Command::Local(command) => return run_here(command, paths, backend, terminal),
+        Command::Local(command) => {
+            let deadline = cli.global.deadline.map(|time| Instant::now() + time);
+            return run_here(command, deadline, paths, backend, terminal);
+        }
     };
     satchel_ipc::check_path(&paths.socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -70,13 +74,19 @@ fn dispatch<B: Backend>(cli: Cli, paths: &Paths, backend: &B, terminal: &mut Ter
 }
 
 /// The commands that work in this process.
-fn run_here<B: Backend>(command: Local, paths: &Paths, backend: &B, terminal: &mut Terminal) -> Result<Exit, Failure> {
+fn run_here<B: Backend>(
+    command: Local,
+    deadline: Option<Instant>,
+    paths: &Paths,
+    backend: &B,
+    terminal: &mut Terminal,
+) -> Result<Exit, Failure> {
     match command {
         Local::Serve(args) => serve::run(&args, paths, backend, terminal),
-        Local::Model(args) => model::run(&args, paths, backend, terminal),
+        Local::Model(args) => model::run(&args, deadline, paths, backend, terminal),
         Local::Doctor => doctor::run(paths, backend, terminal),
         Local::Bench(args) => bench::run(&args, paths, backend, terminal),
-        Local::Complete(args) => complete::run(&args, paths, backend, terminal),
+        Local::Complete(args) => complete::run(&args, deadline, paths, backend, terminal),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use satchel_ipc::{Code, ErrorBody};
@@ -12,6 +13,7 @@ use super::backend::{Backend, ModelRow};
 use super::exit::{Exit, Failure};
 use super::progress::Progress;
 use super::render::{bytes, escape, pairs};
+use super::session::deadline_passed;
 use super::terminal::Terminal;
 use crate::paths::Paths;
 
@@ -48,10 +50,16 @@ enum Action {
     },
 }
 
-pub fn run<B: Backend>(args: &ModelArgs, paths: &Paths, backend: &B, terminal: &mut Terminal) -> Result<Exit, Failure> {
+pub fn run<B: Backend>(
+    args: &ModelArgs,
+    deadline: Option<Instant>,
+    paths: &Paths,
+    backend: &B,
+    terminal: &mut Terminal,
+) -> Result<Exit, Failure> {
     match &args.action {
         Action::List => list(&backend.models(paths)?, terminal)?,
-        Action::Pull { name } => pull(name, paths, backend, terminal)?,
+        Action::Pull { name } => pull(name, deadline, paths, backend, terminal)?,
         Action::Import { path } => told("imported", &backend.import_model(paths, path)?, terminal)?,
         Action::Use { name } => told("using", &backend.use_model(paths, name)?, terminal)?,
         Action::Show { name } => {
@@ -66,15 +74,26 @@ pub fn run<B: Backend>(args: &ModelArgs, paths: &Paths, backend: &B, terminal: &
     Ok(Exit::Done)
 }
 
-fn pull<B: Backend>(name: &str, paths: &Paths, backend: &B, terminal: &mut Terminal) -> Result<(), Failure> {
+fn pull<B: Backend>(
+    name: &str,
+    deadline: Option<Instant>,
+    paths: &Paths,
+    backend: &B,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let interrupted = watch_interrupt()?;
     let mut progress = Progress::new(terminal);
+    let mut expired = false;
     let pulled = backend.pull_model(paths, name, &mut |state| {
         // A progress that cannot be shown is no reason to end a download.
         let _ = progress.download(state, terminal);
-        !interrupted.load(Ordering::Relaxed)
+        expired = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        !expired && !interrupted.load(Ordering::Relaxed)
     });
     drop(progress);
+    if expired {
+        return Err(deadline_passed().with_hint("what is fetched is kept: pull again to go on").into());
+    }
     told("fetched", &pulled?, terminal)
 }
 

@@ -12,6 +12,9 @@ use super::terminal::Terminal;
 /// Between two quiet lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Between two pictures of a spinner.
+const SPIN_INTERVAL: Duration = Duration::from_millis(120);
+
 /// Columns of a file name shown beside a bar.
 const NAME_WIDTH: usize = 24;
 
@@ -21,8 +24,37 @@ pub struct Progress {
 }
 
 enum Form {
-    Bar(ProgressBar),
-    Lines { next: Instant },
+    /// Made at the first update and at the first one after a `clear`: a finished bar shows nothing more.
+    Bar(Option<Bar>),
+    Lines {
+        next: Instant,
+    },
+}
+
+struct Bar {
+    bar: ProgressBar,
+    /// Whether it shows a share, or only that something goes on.
+    measured: bool,
+}
+
+impl Bar {
+    fn new(measured: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let template = if measured { "[{bar:20}] {percent:>3}% {msg}" } else { "{spinner} {msg}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        if !measured {
+            bar.enable_steady_tick(SPIN_INTERVAL);
+        }
+        Self { bar, measured }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// What is shown: how far, of how much, and the words for it.
@@ -36,7 +68,7 @@ impl Progress {
     /// A display fit for `terminal`. Nothing is shown before the first update.
     pub fn new(terminal: &Terminal) -> Self {
         let form = if terminal.err_is_tty {
-            Form::Bar(ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()))
+            Form::Bar(None)
         } else {
             // Work that is done within the interval needs no line.
             Form::Lines { next: Instant::now() + LINE_INTERVAL }
@@ -85,24 +117,24 @@ impl Progress {
     }
 
     /// Removes the bar from the screen.
-    pub fn clear(&self) {
-        if let Form::Bar(bar) = &self.form {
-            bar.finish_and_clear();
+    pub fn clear(&mut self) {
+        if let Form::Bar(bar) = &mut self.form {
+            *bar = None;
         }
     }
 
     fn show(&mut self, picture: Picture, terminal: &mut Terminal) -> io::Result<()> {
         match &mut self.form {
-            Form::Bar(bar) => {
-                let template =
-                    if picture.total.is_some() { "[{bar:20}] {percent:>3}% {msg}" } else { "{spinner} {msg}" };
-                if let Ok(style) = ProgressStyle::with_template(template) {
-                    bar.set_style(style.progress_chars("=> "));
+            Form::Bar(shown) => {
+                let measured = picture.total.is_some();
+                if shown.as_ref().is_none_or(|bar| bar.measured != measured) {
+                    *shown = Some(Bar::new(measured));
                 }
-                bar.set_length(picture.total.unwrap_or(0).max(1));
-                bar.set_position(picture.done);
-                bar.set_message(picture.words);
-                bar.tick();
+                if let Some(Bar { bar, .. }) = shown {
+                    bar.set_length(picture.total.unwrap_or(0).max(1));
+                    bar.set_message(picture.words);
+                    bar.set_position(picture.done);
+                }
             }
             Form::Lines { next } => {
                 if Instant::now() >= *next {
@@ -112,12 +144,6 @@ impl Progress {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.clear();
     }
 }
 

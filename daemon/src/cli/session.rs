@@ -44,13 +44,16 @@ impl Session {
         };
         tokio::select! {
             result = work => result,
-            () = expired => {
-                let error = ErrorBody::new(Code::Cancelled, "the deadline passed before the command was done");
-                Err(error.with_hint("allow more time with --deadline").into())
-            }
+            () = expired => Err(deadline_passed().into()),
             _ = tokio::signal::ctrl_c() => Err(ErrorBody::new(Code::Cancelled, "interrupted").into()),
         }
     }
+}
+
+/// The error of a command that ran out of time.
+pub fn deadline_passed() -> ErrorBody {
+    ErrorBody::new(Code::Cancelled, "the deadline passed before the command was done")
+        .with_hint("allow more time with --deadline")
 }
 
 /// The path as the daemon knows it: absolute, links resolved, UTF-8.

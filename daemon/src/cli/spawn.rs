@@ -38,6 +38,8 @@ pub struct Starter {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<std::ffi::OsString>,
+    /// The socket it is to serve.
+    pub socket: PathBuf,
     /// Where its output goes.
     pub log: PathBuf,
 }
@@ -51,7 +53,7 @@ impl Starter {
         if paths.named {
             arguments.extend(["--home".into(), paths.home.clone().into()]);
         }
-        Self { program, arguments, log: paths.log.clone() }
+        Self { program, arguments, socket: paths.socket.clone(), log: paths.log.clone() }
     }
 
     /// Makes sure that a daemon answers on the session's socket.
@@ -89,6 +91,8 @@ impl Starter {
         let (out, err) = (log.try_clone().map_err(failed)?, log.try_clone().map_err(failed)?);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::null()).stdout(out).stderr(err);
+        // The daemon must not keep the caller's folder from being unmounted; so the socket is told as an absolute path.
+        command.current_dir("/").env("SATCHEL_SOCKET", &self.socket);
         // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are
         // allowed. setsid is one; it takes nothing and touches no memory. Building an error from errno allocates
         // nothing.

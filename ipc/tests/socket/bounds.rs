@@ -112,3 +112,13 @@ async fn slow_and_silent_peers_are_dropped() {
         assert!(waited >= limits::HEAD_TIMEOUT && waited < limits::HEAD_TIMEOUT * 3, "{start:?}: {waited:?}");
     }
 }
+
+/// A listener that accepts and says nothing is what a hung daemon looks like.
+#[tokio::test(start_paused = true)]
+async fn a_hung_daemon_does_not_hang_its_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let failed = satchel_ipc::Client::new(&path).status().await.unwrap_err();
+    assert!(matches!(failed, satchel_ipc::ClientError::Silent(_)), "{failed:?}");
+}

@@ -42,6 +42,7 @@ fn starter(paths: &Paths) -> Starter {
             .into_iter()
             .chain([home])
             .collect(),
+        socket: paths.socket.clone(),
         log: paths.log.clone(),
     }
 }

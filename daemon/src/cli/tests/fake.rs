@@ -207,6 +207,10 @@ impl Backend for FakeBackend {
     ) -> Result<ModelRow, ErrorBody> {
         let state = DownloadProgress { name: name.into(), bytes_done: 1, ..DownloadProgress::default() };
         assert!(progress(&state));
+        if name == "slow" {
+            while progress(&state) {}
+            return Err(ErrorBody::new(Code::Cancelled, "stopped"));
+        }
         if name == "absent" {
             return Err(ErrorBody::new(Code::ModelMissing, "no model is called \"absent\""));
         }
@@ -233,7 +237,16 @@ impl Backend for FakeBackend {
         Ok(report())
     }
 
-    fn complete(&self, _: &Paths, _: &CompleteArgs, piece: &mut dyn FnMut(&str) -> bool) -> Result<Report, ErrorBody> {
+    fn complete(
+        &self,
+        _: &Paths,
+        args: &CompleteArgs,
+        piece: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<Report, ErrorBody> {
+        if args.prompt == "slow" {
+            while piece("") {}
+            return Ok(report());
+        }
         assert!(piece("one\n") && piece("two\x1b"));
         Ok(report())
     }

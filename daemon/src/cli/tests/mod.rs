@@ -70,7 +70,13 @@ impl World {
         let (mut terminal, capture) = Terminal::captured(cli.global.json);
         let paths = self.paths();
         let result = match cli.command {
-            Command::Local(command) => run_here(command, &paths, &FakeBackend, &mut terminal),
+            Command::Local(command) => run_here(
+                command,
+                cli.global.deadline.map(|time| Instant::now() + time),
+                &paths,
+                &FakeBackend,
+                &mut terminal,
+            ),
             Command::Remote(command) => {
                 let session = Session::new(&paths.socket, cli.global.deadline);
                 session.run(call(command, &session, &paths, &mut terminal)).await
@@ -302,6 +308,16 @@ async fn a_second_daemon_is_told_of_the_first() {
     assert_eq!(ran.code, 1);
     let pid = std::process::id();
     assert!(ran.err.contains("a daemon already serves") && ran.err.contains(&format!("process {pid}")), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn deadlines_end_a_download_and_a_completion_too() {
+    let world = World::silent();
+    for line in [&["model", "pull", "slow"][..], &["complete", "--model", "m", "--prompt", "slow"]] {
+        let ran = world.run(&[line, &["--deadline", "0.05"]].concat()).await;
+        assert_eq!(ran.code, 1, "{line:?}");
+        assert!(ran.err.contains("the deadline passed"), "{}", ran.err);
+    }
 }
 
 #[test]
