@@ -5,13 +5,26 @@
 //! session computes at a time on a [`pool::Pool`] of fixed workers.
 #![deny(unsafe_code)]
 
+mod cache;
+mod embed;
 pub mod error;
 pub mod gguf;
+pub mod import;
 #[allow(unsafe_code, reason = "SIMD; argued in the files")]
 pub mod kernels;
+mod llm;
 pub mod limits;
 #[allow(unsafe_code, reason = "memory mapping; argued in the file")]
 mod mapping;
+#[allow(unsafe_code, reason = "threads write disjoint parts of shared buffers; argued in the files")]
+mod model;
 #[allow(unsafe_code, reason = "lends stack data to threads; argued in the file")]
 pub mod pool;
 pub mod quant;
+mod session;
+
+pub use cache::KvCache;
+pub use embed::Embedder;
+pub use llm::Llm;
+pub use model::{Architecture, Config, Logits, Pooling};
+pub use session::Session;

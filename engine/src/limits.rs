@@ -1,7 +1,8 @@
 //! Every bound of the engine, with its reason.
 
-/// Longest string a model file may carry: chat templates and tokens are far shorter.
-pub const MAX_STRING_BYTES: u64 = 1 << 20;
+/// Longest string a model file may carry: an imported multilingual encoder keeps its tokenizer as JSON, 17 MB for 250,000
+/// tokens. A length is checked against the rest of the file too, so a lie costs nothing.
+pub const MAX_STRING_BYTES: u64 = 1 << 25;
 /// Most elements of a metadata array: the largest vocabularies have 262,144 tokens and 600,000 merges.
 pub const MAX_ARRAY_LEN: u64 = 1 << 22;
 /// Most key-value pairs of a header: real files have 20 to 60.
@@ -34,3 +35,10 @@ pub const MAX_THREADS: usize = 64;
 
 const _: () = assert!(MAX_ALIGNMENT.is_power_of_two());
 const _: () = assert!(PREFILL_BATCH.is_multiple_of(32), "attention tiles divide the batch");
+
+/// Longest safetensors header: 200 bytes a tensor; that of a 100-layer model has 300 KB.
+pub const MAX_SAFETENSORS_HEADER: u64 = 1 << 24;
+/// Longest `config.json` and its neighbours: real ones have a few KB, those with thousands of labels some 100.
+pub const MAX_CONFIG_JSON: u64 = 1 << 20;
+/// Most normalisation rules of an imported tokenizer: 4,837 in XLM-RoBERTa's; Unicode has 17,000 compatibility forms.
+pub const MAX_NORMALIZATION_RULES: u64 = 1 << 15;

@@ -198,6 +198,17 @@ impl<T> Disjoint<T> {
         Self { start: slice.as_mut_ptr(), len: slice.len() }
     }
 
+    /// The part `from..from + n`, still shared.
+    ///
+    /// # Panics
+    /// When it lies outside the slice.
+    #[must_use]
+    pub fn sub(self, from: usize, n: usize) -> Self {
+        assert!(from.checked_add(n).is_some_and(|end| end <= self.len), "part {from}+{n} of {}", self.len);
+        // SAFETY: in bounds of the same allocation by the assertion.
+        Self { start: unsafe { self.start.add(from) }, len: n }
+    }
+
     /// Elements `from..from + n`.
     ///
     /// # Safety

@@ -11,7 +11,8 @@
 //! [`Gguf::open`] hands out lies wholly inside the file and overlaps no other.
 
 mod metadata;
-mod reader;
+pub(crate) mod reader;
+mod write;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 pub use metadata::{Metadata, Value};
 use reader::Reader;
+pub use write::{GgufWriter, WriteError};
 
 use crate::error::LoadError;
 use crate::limits::{MAX_ALIGNMENT, MAX_DIMS, MAX_KV, MAX_NAME_BYTES, MAX_TENSORS};

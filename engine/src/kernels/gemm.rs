@@ -9,6 +9,15 @@ pub const PANEL_ROWS: usize = 16;
 /// Elements unpacked at a time: the longest block.
 const STEP: usize = 256;
 
+/// How an instruction set unpacks blocks; the plain loop of [`Format`] is the reference.
+pub(super) trait Unpack {
+    /// As [`Format::unpack`], for at most 256 elements.
+    ///
+    /// # Safety
+    /// The caller runs with the instruction set enabled.
+    unsafe fn unpack<F: Format>(row: &[u8], u: &mut [u8], scale: &mut [f32; 16], min: &mut [f32; 16]);
+}
+
 /// Sixteen rows of weights, `w = scale * u + min`.
 #[derive(Debug, Default)]
 pub struct Panel {
@@ -25,8 +34,11 @@ pub(super) type TileSums = [[f32; PANEL_ROWS]; GEMM_TILE];
 
 impl Panel {
     /// Unpacks rows `row..row + 16` of `m`; rows past its end become zero.
+    ///
+    /// # Safety
+    /// As [`Unpack::unpack`].
     #[inline(always)]
-    pub(super) fn fill<F: Format>(&mut self, m: &Matrix<'_>, row: usize) {
+    pub(super) unsafe fn fill<U: Unpack, F: Format>(&mut self, m: &Matrix<'_>, row: usize) {
         let (group, zero) = (F::TYPE.group(), F::TYPE.zero() as f32);
         let groups = m.columns / group;
         self.u.resize(m.columns * PANEL_ROWS, 0);
@@ -39,7 +51,8 @@ impl Panel {
             for r in 0..PANEL_ROWS {
                 if row + r < m.rows {
                     let bytes = F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + n);
-                    F::unpack(&m.row(row + r)[bytes], &mut lines[r][..n], &mut scale, &mut min);
+                    // SAFETY: forwarded.
+                    unsafe { U::unpack::<F>(&m.row(row + r)[bytes], &mut lines[r][..n], &mut scale, &mut min) };
                 } else {
                     lines[r].fill(0);
                     (scale, min) = ([0.0; 16], [0.0; 16]);

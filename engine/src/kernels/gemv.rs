@@ -1,5 +1,6 @@
 //! What the matrix-vector kernels of all instruction sets share.
 
+use super::gemm::Unpack;
 use crate::quant::Format;
 
 /// Elements unpacked at a time: the longest block.
@@ -19,9 +20,13 @@ impl Stretch {
     }
 
     /// Unpacks `n` elements.
+    ///
+    /// # Safety
+    /// As [`Unpack::unpack`].
     #[inline(always)]
-    pub(super) fn unpack<F: Format>(&mut self, bytes: &[u8], n: usize) {
-        F::unpack(bytes, &mut self.u[..n], &mut self.scale, &mut self.min);
+    pub(super) unsafe fn unpack<U: Unpack, F: Format>(&mut self, bytes: &[u8], n: usize) {
+        // SAFETY: forwarded.
+        unsafe { U::unpack::<F>(bytes, &mut self.u[..n], &mut self.scale, &mut self.min) };
         if !F::TYPE.has_min() {
             let zero = F::TYPE.zero() as f32;
             for (m, s) in self.min.iter_mut().zip(&self.scale) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::gemm::Panel;
+use super::gemm::{Panel, Unpack};
 use super::gemv::{STEP, Stretch};
 use super::{Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, Format, f16_to_f32, with_format};
@@ -36,6 +36,14 @@ pub(super) static KERNELS: Kernels = Kernels {
     },
 };
 
+struct Plain;
+
+impl Unpack for Plain {
+    unsafe fn unpack<F: Format>(row: &[u8], u: &mut [u8], scale: &mut [f32; 16], min: &mut [f32; 16]) {
+        F::unpack(row, u, scale, min);
+    }
+}
+
 /// # Safety
 /// As [`Kernels::gemv`].
 unsafe fn rows(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
@@ -56,7 +64,8 @@ fn dot<F: Format>(row: &[u8], a: &ActMatrix, c: usize) -> f32 {
     let mut total = 0f32;
     for from in (0..a.width()).step_by(STEP) {
         let len = STEP.min(a.width() - from);
-        s.unpack::<F>(&row[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + len)], len);
+        // SAFETY: plain Rust.
+        unsafe { s.unpack::<Plain, F>(&row[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + len)], len) };
         for g in 0..len / group {
             let at = from + g * group;
             let mut isum = 0i32;

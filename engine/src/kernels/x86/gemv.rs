@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use half::f16;
 
+use super::unpack::Avx2Unpack;
 use crate::kernels::gemv::{STEP, Stretch};
 use crate::kernels::{Matrix, Output};
 use crate::quant::{ActMatrix, Format};
@@ -56,7 +57,7 @@ unsafe fn row<D: Dot, F: Format, const C: usize>(bytes: &[u8], a: &ActMatrix, c:
         let mut from = 0;
         while from < a.width() {
             let n = STEP.min(a.width() - from);
-            s.unpack::<F>(&bytes[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + n)], n);
+            s.unpack::<Avx2Unpack, F>(&bytes[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + n)], n);
             for j in 0..n / 32 {
                 let u = _mm256_loadu_si256(s.u.as_ptr().add(j * 32).cast());
                 let scale = group_scale::<F>(&s.scale, j);

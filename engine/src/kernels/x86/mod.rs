@@ -3,6 +3,7 @@
 mod avx2;
 mod avx512;
 mod gemv;
+mod unpack;
 
 use super::Kernels;
 
@@ -59,7 +60,8 @@ macro_rules! kernels {
         unsafe fn gemm(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output, panel: &mut Panel) {
             for row in rows.clone().step_by(PANEL_ROWS) {
                 let valid = PANEL_ROWS.min(rows.end - row);
-                with_format!(m.ty, F => panel.fill::<F>(m, row));
+                // SAFETY: the features are enabled here.
+                with_format!(m.ty, F => unsafe { panel.fill::<super::unpack::Avx2Unpack, F>(m, row) });
                 for t in 0..a.tiles() {
                     let sums = with_format!(m.ty, F => $gemm_tile::<F>(panel, &a.tile(t)));
                     for (c, sums) in (t * GEMM_TILE..a.columns()).zip(&sums) {
