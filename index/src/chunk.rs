@@ -233,7 +233,6 @@ fn words<'a>(sentence: &'a str, sizes: &Sizes<'_>, out: &mut Vec<&'a str>) {
         while more > sizes.target && rest.chars().nth(1).is_some() {
             if at > start {
                 out.push(&sentence[start..at]);
-                start = at;
             }
             // Tokens are spread evenly enough over one word to cut it by proportion.
             let share = floor_boundary(rest, (rest.len() * sizes.target / more / 2).max(4)).max(first_char(rest));

@@ -55,10 +55,6 @@ impl Index {
         self.inner.resident.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn graph(&self) -> &RwLock<Option<Graph>> {
-        &self.inner.graph
-    }
-
     /// Dimensions of the vectors in the store; 0 before there was an embedder.
     pub(crate) fn dim(&self) -> usize {
         self.resident().dim

@@ -12,13 +12,14 @@ use crate::chunk::{Chunk, Sizes, chunk};
 use crate::embedder::Embedder;
 use crate::error::Error;
 use crate::extract::{self, Extracted, Limits, Refusal};
+use crate::forget::FORGOTTEN;
 use crate::index::Index;
 use crate::limits::{CONTEXT_TOKENS_RESERVED, FILE_BYTES_MAX, PASSAGE_TOKENS_MAX_DEFAULT, PASSAGE_TOKENS_TARGET};
 use crate::resident::{Change, Meta};
 use crate::store::documents::{self, Document, Outcome, Stamp};
 use crate::store::passages::{self, Passage};
 use crate::store::vectors::{self, Quantized};
-use crate::store::{forgotten, fulltext, text};
+use crate::store::{forgotten, fulltext, roots, text};
 use crate::terms::{Language, Terms, document_terms};
 use crate::types::{Kind, State};
 
@@ -48,13 +49,18 @@ impl Cutting<'_> {
     }
 }
 
-/// Tokens as a guess, for texts that are cut before there is an embedder: about four letters of a spaced script, or one
-/// character of another.
+/// Tokens as a guess, for texts that are cut before there is an embedder: about four letters of an alphabet, or one and a
+/// half ideographs.
 fn guess_tokens(text: &str) -> usize {
-    let ascii = text.bytes().filter(|b| b.is_ascii_alphanumeric()).count();
-    let marks = text.bytes().filter(|b| b.is_ascii_punctuation()).count();
-    let other = text.chars().filter(|c| !c.is_ascii()).count();
-    ascii / 4 + marks + other * 2 / 3 + 1
+    let (mut letters, mut ideographs, mut marks) = (0, 0, 0);
+    for c in text.chars().filter(|c| !c.is_whitespace()) {
+        match c {
+            '\u{2E80}'.. => ideographs += 1,
+            _ if c.is_ascii_punctuation() => marks += 1,
+            _ => letters += 1,
+        }
+    }
+    letters / 4 + ideographs * 2 / 3 + marks + 1
 }
 
 /// Brings the rows of one file in step with the file.
@@ -165,6 +171,9 @@ fn refuse(
     hash: Option<&[u8]>,
 ) -> Result<Ingested, Error> {
     index.write("store a document", |tx, changes| {
+        if !watched(tx, path)? {
+            return Ok(());
+        }
         if let Some(known) = documents::by_path(tx, path)? {
             clear(tx, &known, changes)?;
         }
@@ -174,6 +183,11 @@ fn refuse(
         Ok(())
     })?;
     Ok(Ingested::Written { state: refusal.state, reason: Some(refusal.reason.clone()) })
+}
+
+/// Whether the path lies in a root still: one may have been removed while its files were being read.
+fn watched(tx: &Transaction<'_>, path: &Path) -> Result<bool, Error> {
+    Ok(roots::containing(&roots::all(tx)?, path).is_some())
 }
 
 /// A passage ready to be stored.
@@ -248,18 +262,22 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
     let title = extracted.title.as_deref();
     let keywords = Some(extracted.keywords.join(", ")).filter(|k| !k.is_empty());
     index.write("store a document", |tx, changes| {
+        if !watched(tx, source.path)? {
+            return Ok(());
+        }
         let known = documents::by_path(tx, source.path)?;
         let kept = kept_vectors(tx, index.dim(), source, known.as_ref())?;
         if let Some(known) = &known {
             clear(tx, known, changes)?;
         }
         if forgotten::holds(tx, source.path, source.hash, source.stamp)? {
-            let reason = "forgotten; it comes back when its content changes";
             let mut outcome =
-                Outcome::without_text(source.path, State::Excluded, reason, source.kind, source.stamp, source.epoch);
+                Outcome::without_text(source.path, State::Excluded, FORGOTTEN, source.kind, source.stamp, source.epoch);
             outcome.hash = Some(source.hash);
             documents::put(tx, &outcome, index.now())?;
-            result = Ingested::Written { state: State::Excluded, reason: Some(reason.to_owned()) };
+            // From now on the content is known, not only its size and time.
+            forgotten::put(tx, source.path, Some(source.hash), source.stamp)?;
+            result = Ingested::Written { state: State::Excluded, reason: Some(FORGOTTEN.to_owned()) };
             return Ok(());
         }
         forgotten::delete(tx, source.path)?;
@@ -350,7 +368,7 @@ pub(crate) fn mark_failed(index: &Index, path: &Path, reason: &str) -> Result<()
     refuse(index, path, Kind::Other, stamp, epoch, &Refusal::failed(reason), None).map(|_| ())
 }
 
-fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
+pub(crate) fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
     use std::os::unix::fs::MetadataExt;
     let nanoseconds = |s: i64, n: i64| s.saturating_mul(1_000_000_000).saturating_add(n);
     Stamp {

@@ -17,6 +17,7 @@ mod embedder;
 mod embedding;
 mod error;
 mod extract;
+mod forget;
 mod graph;
 mod index;
 mod ingest;
@@ -32,6 +33,7 @@ mod terms;
 #[cfg(test)]
 mod testing;
 mod types;
+mod verify;
 mod watch;
 
 pub use embedder::{EmbedError, Embedder};

@@ -42,13 +42,13 @@ pub const BLOCK_BYTES: usize = 16 << 10;
 pub const TERM_BYTES_MAX: usize = 48;
 
 /// Distinct terms of a query that are looked up; a pasted page must not become a thousand posting lists.
-pub const QUERY_TERMS_MAX: usize = 64;
+pub const QUERY_TERMS_MAX: usize = 256;
 
 /// Bytes of a query that are read.
 pub const QUERY_BYTES_MAX: usize = 16 << 10;
 
 /// Postings read for one query before its most common terms are left out.
-pub const QUERY_POSTINGS_MAX: usize = 60_000;
+pub const QUERY_POSTINGS_MAX: usize = 40_000;
 
 /// Hits a search may ask for.
 pub const HITS_MAX: usize = 1000;

@@ -36,6 +36,9 @@ pub(crate) fn lexical(
     depth: usize,
 ) -> Result<Vec<Ranked>, Error> {
     let mut groups = query_groups(text, &resident.languages());
+    // Long words and pairs of characters are rarer than short words and single characters: they come first, so that the
+    // budget is not spent on what decides least.
+    groups.sort_by_key(|g| std::cmp::Reverse(g.forms.first().map_or(0, |f| f.chars().count())));
     groups.truncate(QUERY_TERMS_MAX);
     let mut scores = vec![0.0_f32; resident.slots()];
     let mut matches = Matches::new(resident.slots());

@@ -30,16 +30,15 @@ pub(crate) struct Document {
     pub epoch: i64,
     pub hash: Option<Vec<u8>>,
     pub title: Option<String>,
-    pub keywords: Option<String>,
+    pub stale: bool,
     pub language: i64,
     pub in_file: bool,
     pub text_bytes: i64,
-    pub passages: i64,
     pub unembedded: i64,
 }
 
-const COLUMNS: &str = "id, path, state, kind, size, mtime, ctime, inode, epoch, hash, title, keywords, language, in_file,
-                       text_bytes, passages, unembedded";
+const COLUMNS: &str = "id, path, state, kind, size, mtime, ctime, inode, epoch, hash, title, stale, language, in_file,
+                       text_bytes, unembedded";
 
 fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
     Ok(Document {
@@ -51,12 +50,11 @@ fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
         epoch: row.get(8)?,
         hash: row.get(9)?,
         title: row.get(10)?,
-        keywords: row.get(11)?,
+        stale: row.get(11)?,
         language: row.get(12)?,
         in_file: row.get(13)?,
         text_bytes: row.get(14)?,
-        passages: row.get(15)?,
-        unembedded: row.get(16)?,
+        unembedded: row.get(15)?,
     })
 }
 
@@ -102,7 +100,6 @@ fn range_below(path: &Path) -> (Vec<u8>, Vec<u8>) {
 
 /// What a scan compares with.
 pub(crate) struct Known {
-    pub id: i64,
     pub stamp: Stamp,
     pub epoch: i64,
     pub state: State,
@@ -112,13 +109,13 @@ pub(crate) struct Known {
 /// All known files at the path or below it.
 pub(crate) fn known_below(connection: &Connection, path: &Path) -> Result<Vec<(PathBuf, Known)>, Error> {
     let (from, to) = range_below(path);
-    let sql = "SELECT path, id, size, mtime, ctime, inode, epoch, state, stale FROM documents
+    let sql = "SELECT path, size, mtime, ctime, inode, epoch, state, stale FROM documents
                WHERE path = ?1 OR (path >= ?2 AND path < ?3)";
     let mut query = connection.prepare_cached(sql).doing("list documents")?;
     let rows = query.query_map(params![path_bytes(path), from, to], |row| {
-        let stamp = Stamp { size: row.get(2)?, mtime: row.get(3)?, ctime: row.get(4)?, inode: row.get(5)? };
-        let (epoch, state) = (row.get(6)?, State::from_number(row.get(7)?));
-        Ok((path_of(row.get(0)?), Known { id: row.get(1)?, stamp, epoch, state, stale: row.get(8)? }))
+        let stamp = Stamp { size: row.get(1)?, mtime: row.get(2)?, ctime: row.get(3)?, inode: row.get(4)? };
+        let (epoch, state) = (row.get(5)?, State::from_number(row.get(6)?));
+        Ok((path_of(row.get(0)?), Known { stamp, epoch, state, stale: row.get(7)? }))
     });
     rows.and_then(Iterator::collect).doing("list documents")
 }

@@ -47,11 +47,6 @@ pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<(),
     Ok(())
 }
 
-pub(crate) fn delete_all(connection: &Connection) -> Result<(), Error> {
-    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('delete-all')", []).doing("remove full text")?;
-    Ok(())
-}
-
 /// Calls `each` with the passages that have the term in this tier, in rising order, at most `limit` of them. Gives how many.
 pub(crate) fn postings(
     connection: &Connection,
@@ -80,6 +75,11 @@ pub(crate) fn has_term(connection: &Connection, term: &str) -> Result<bool, Erro
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM fulltext_terms WHERE term = ?1)")
         .doing("search its full text")?;
     query.query_row([tier_name(term, 0)], |row| row.get(0)).doing("search its full text")
+}
+
+/// Whether a passage that was not deleted has the term.
+pub(crate) fn has_living(connection: &Connection, term: &str) -> Result<bool, Error> {
+    Ok(postings(connection, term, 0, 1, |_| {})? > 0)
 }
 
 /// Rewrites the index without what was deleted.

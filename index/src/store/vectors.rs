@@ -56,6 +56,12 @@ pub(crate) fn get(connection: &Connection, passage_id: i64, dim: usize) -> Resul
     Ok(blob.and_then(|b| Quantized::from_blob(&b, dim)))
 }
 
+/// The stored blob, for the proof that it is gone.
+pub(crate) fn raw(connection: &Connection, passage_id: i64) -> Result<Option<Vec<u8>>, Error> {
+    let mut query = connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
+    query.query_row([passage_id], |row| row.get(0)).optional().doing("read a vector")
+}
+
 pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<usize, Error> {
     connection
         .prepare_cached("DELETE FROM vectors WHERE passage_id IN (SELECT id FROM passages WHERE document_id = ?1)")
