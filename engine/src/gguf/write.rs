@@ -134,7 +134,11 @@ impl GgufWriter {
     ///
     /// # Errors
     /// The output fails, or data is not of the planned size.
-    pub fn write<'a>(&self, out: &mut dyn Write, mut data: impl FnMut(usize) -> Cow<'a, [u8]>) -> Result<(), WriteError> {
+    pub fn write<'a>(
+        &self,
+        out: &mut dyn Write,
+        mut data: impl FnMut(usize) -> Cow<'a, [u8]>,
+    ) -> Result<(), WriteError> {
         let header = self.header();
         out.write_all(&header)?;
         pad(out, header.len() as u64)?;

@@ -53,7 +53,8 @@ impl Safetensors {
         let mut views = HashMap::new();
         for (name, entry) in header {
             if name != "__metadata__" {
-                let view = view(&entry, data, size).map_err(|what| unsupported(path, format!("tensor {name:?}: {what}")))?;
+                let view =
+                    view(&entry, data, size).map_err(|what| unsupported(path, format!("tensor {name:?}: {what}")))?;
                 views.extend(view.map(|view| (name, view)));
             }
         }
@@ -163,7 +164,10 @@ pub(super) mod tests {
             (one(r#"{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}"#), "shape holds -1"),
             (one(r#"{"dtype":"F32","shape":[1],"data_offsets":[8,4]}"#), "needs 4 bytes"),
             (one(r#"{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,16]}"#), "beyond the file"),
-            (one(r#"{"dtype":"F32","shape":[0],"data_offsets":[18446744073709551615,18446744073709551615]}"#), "beyond"),
+            (
+                one(r#"{"dtype":"F32","shape":[0],"data_offsets":[18446744073709551615,18446744073709551615]}"#),
+                "beyond",
+            ),
             (one(r#"{"dtype":"F32","shape":[4]}"#), "no data_offsets"),
             (one(r#"7"#), "no dtype"),
         ];
