@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod cache;
+pub mod chat;
 mod embed;
 pub mod error;
 pub mod gguf;
@@ -21,10 +22,13 @@ mod model;
 #[allow(unsafe_code, reason = "lends stack data to threads; argued in the file")]
 pub mod pool;
 pub mod quant;
+pub mod sample;
 mod session;
+pub mod tokenizer;
 
 pub use cache::KvCache;
 pub use embed::Embedder;
 pub use llm::Llm;
 pub use model::{Architecture, Config, Logits, Pooling};
 pub use session::Session;
+pub use tokenizer::{Special, Tokenizer};
