@@ -11,7 +11,9 @@ use satchel_index::{Event, Index, Indexer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let (Some(folder), Some(dir)) = (args.next(), args.next()) else { return Err("usage: build FOLDER INDEX_FOLDER".into()) };
+    let (Some(folder), Some(dir)) = (args.next(), args.next()) else {
+        return Err("usage: build FOLDER INDEX_FOLDER".into());
+    };
     let index = Index::open(Path::new(&dir))?;
     index.add_root(Path::new(&folder))?;
     let start = Instant::now();

@@ -14,7 +14,10 @@ use satchel_index::{Index, Indexer, Mode, Query};
 use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("{:28} {:>6} {:>7} {:>8} {:>7} {:>7} {:>8} {:>8} {:>7} {:>10}", "set", "docs", "queries", "ndcg@10", "r@10", "hit@1", "p50 ms", "p95 ms", "index s", "disk/text");
+    println!(
+        "{:28} {:>6} {:>7} {:>8} {:>7} {:>7} {:>8} {:>8} {:>7} {:>10}",
+        "set", "docs", "queries", "ndcg@10", "r@10", "hit@1", "p50 ms", "p95 ms", "index s", "disk/text"
+    );
     for set in std::env::args().skip(1) {
         measure(Path::new(&set))?;
     }
@@ -54,7 +57,8 @@ fn measure(set: &Path) -> Result<(), Box<dyn Error>> {
     let mut took = Vec::new();
     for query in lines(&set.join("queries.jsonl"))? {
         let Some(rel) = query["_id"].as_str().and_then(|id| qrels.get(id)) else { continue };
-        let found = index.search(&Query { mode: Mode::Lexical, ..Query::new(query["text"].as_str().unwrap_or(""), 30) }, None)?;
+        let found = index
+            .search(&Query { mode: Mode::Lexical, ..Query::new(query["text"].as_str().unwrap_or(""), 30) }, None)?;
         took.push(found.took.as_secs_f64() * 1000.0);
         let mut ranked: Vec<&str> = Vec::new();
         for hit in &found.hits {
@@ -74,8 +78,22 @@ fn measure(set: &Path) -> Result<(), Box<dyn Error>> {
     let n = f64::from(queries.max(1));
     println!(
         "{:28} {:6} {queries:7} {:8.4} {:7.4} {:7.4} {:8.2} {:8.2} {seconds:7.1} {:10.3}",
-        set.iter().rev().take(2).collect::<Vec<_>>().into_iter().rev().collect::<std::path::PathBuf>().display().to_string(),
-        ids.len(), ndcg / n, recall / n, first / n, at(50), at(95), index.counts()?.bytes as f64 / text_bytes as f64,
+        set.iter()
+            .rev()
+            .take(2)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect::<std::path::PathBuf>()
+            .display()
+            .to_string(),
+        ids.len(),
+        ndcg / n,
+        recall / n,
+        first / n,
+        at(50),
+        at(95),
+        index.counts()?.bytes as f64 / text_bytes as f64,
     );
     Ok(())
 }

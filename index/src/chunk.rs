@@ -323,7 +323,8 @@ mod tests {
     fn sections_carry_their_heading_path() {
         let body = "Words that fill the section well enough. ".repeat(4);
         let text = format!("# A\n\n{body}\n\n## B\n\n{body}\n\n## C\n\n{body}\n\n# D\n\n{body}\n");
-        let outline = [heading(&text, "# A", 1), heading(&text, "## B", 2), heading(&text, "## C", 2), heading(&text, "# D", 1)];
+        let outline =
+            [heading(&text, "# A", 1), heading(&text, "## B", 2), heading(&text, "## C", 2), heading(&text, "# D", 1)];
         let got = cut_at(&text, &outline, 60, 120);
         let paths: Vec<_> = got.iter().map(|c| c.heading.as_str()).collect();
         assert_eq!(paths, ["A", "A > B", "A > C", "D"]);
@@ -352,8 +353,23 @@ mod tests {
     #[test]
     fn spans_tile_random_text() {
         const PIECES: &[&str] = &[
-            "word ", "a sentence ends. ", "\n", "\n\n", "\r\n\r\n", "  \t", "日本語。", "ไทย", "हिन्दी ", "e\u{301}", "😀", "x",
-            "unbreakablelongwordunbreakablelongword", "\u{FEFF}", "\u{2029}", "后", "مرحبا ",
+            "word ",
+            "a sentence ends. ",
+            "\n",
+            "\n\n",
+            "\r\n\r\n",
+            "  \t",
+            "日本語。",
+            "ไทย",
+            "हिन्दी ",
+            "e\u{301}",
+            "😀",
+            "x",
+            "unbreakablelongwordunbreakablelongword",
+            "\u{FEFF}",
+            "\u{2029}",
+            "后",
+            "مرحبا ",
         ];
         for seed in 0..400 {
             let mut rng = Rng::new(seed);

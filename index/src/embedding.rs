@@ -117,8 +117,9 @@ fn one_by_one(embedder: &dyn Embedder, texts: &[&str], first: EmbedError) -> Res
             Err(EmbedError::Failed { .. }) => out.push(None),
         }
     }
-    // If none works it is the embedder, not the texts.
-    if out.iter().all(Option::is_none) { Err(first.into()) } else { Ok(out) }
+    // If none works, a plain word tells whether it is the texts or the embedder.
+    let texts_at_fault = out.iter().any(Option::is_some) || embedder.embed_passages(&["word"]).is_ok();
+    if texts_at_fault { Ok(out) } else { Err(first.into()) }
 }
 
 fn check(embedder: &dyn Embedder, made: Vec<Vec<f32>>, wanted: usize) -> Result<Vec<Option<Quantized>>, Error> {
@@ -133,7 +134,12 @@ fn check(embedder: &dyn Embedder, made: Vec<Vec<f32>>, wanted: usize) -> Result<
 }
 
 /// Writes a batch; gives the documents that it completed.
-fn store(index: &Index, embedder: &dyn Embedder, batch: &[Item], made: &[Option<Quantized>]) -> Result<Vec<std::path::PathBuf>, Error> {
+fn store(
+    index: &Index,
+    embedder: &dyn Embedder,
+    batch: &[Item],
+    made: &[Option<Quantized>],
+) -> Result<Vec<std::path::PathBuf>, Error> {
     let id = embedder.id();
     index.write("store vectors", |tx, changes| {
         let mut done = Vec::new();
@@ -157,6 +163,8 @@ fn store(index: &Index, embedder: &dyn Embedder, batch: &[Item], made: &[Option<
 }
 
 fn has_vector(connection: &rusqlite::Connection, passage_id: i64) -> Result<bool, Error> {
-    let mut query = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM vectors WHERE passage_id = ?1)").doing("read a vector")?;
+    let mut query = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM vectors WHERE passage_id = ?1)")
+        .doing("read a vector")?;
     query.query_row([passage_id], |row| row.get(0)).doing("read a vector")
 }

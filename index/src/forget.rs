@@ -57,8 +57,14 @@ impl Index {
                 // Deleted and written anew, so that no column keeps anything but what is listed.
                 documents::delete(tx, document.id)?;
                 let (hash, stamp) = as_it_lies(&document);
-                let mut outcome =
-                    Outcome::without_text(&document.path, State::Excluded, FORGOTTEN, document.kind, stamp, document.epoch);
+                let mut outcome = Outcome::without_text(
+                    &document.path,
+                    State::Excluded,
+                    FORGOTTEN,
+                    document.kind,
+                    stamp,
+                    document.epoch,
+                );
                 outcome.hash = hash;
                 documents::put(tx, &outcome, self.now())?;
                 forgotten::put(tx, &document.path, hash, stamp)?;
@@ -144,7 +150,8 @@ impl Traces {
         // From the middle: the start of a compressed block is much the same for similar texts.
         let from = blob.len() / 2;
         let needle = &blob[from..blob.len().min(from + NEEDLE.end())];
-        if needle.len() >= *NEEDLE.start() && self.needles.len() < NEEDLES_MAX && needle.iter().any(|b| *b != needle[0]) {
+        if needle.len() >= *NEEDLE.start() && self.needles.len() < NEEDLES_MAX && needle.iter().any(|b| *b != needle[0])
+        {
             self.needles.push(needle.to_vec());
         }
     }

@@ -75,7 +75,13 @@ impl Graph {
 
     /// The nearest passages, or `None` where a scan is better: a filter that leaves few passages would make the graph walk
     /// far and find little.
-    pub(crate) fn search(&self, resident: &Resident, query: &[f32], allowed: Option<&[bool]>, depth: usize) -> Option<Vec<Ranked>> {
+    pub(crate) fn search(
+        &self,
+        resident: &Resident,
+        query: &[f32],
+        allowed: Option<&[bool]>,
+        depth: usize,
+    ) -> Option<Vec<Ranked>> {
         if query.len() != self.dim || self.stale(resident) {
             return None;
         }
@@ -87,9 +93,9 @@ impl Graph {
         let query = Quantized::of(query);
         let keep = |id: &usize| slot_of(resident, *id).is_some_and(|slot| allowed.is_none_or(|a| a[slot]));
         let found = self.hnsw.search_filter(&query.bytes, depth, SEARCH_WIDTH.max(depth), Some(&keep));
-        let ranked = found.into_iter().filter_map(|n| {
-            Some(Ranked { slot: slot_of(resident, n.d_id)?, score: 1.0 - n.distance })
-        });
+        let ranked = found
+            .into_iter()
+            .filter_map(|n| Some(Ranked { slot: slot_of(resident, n.d_id)?, score: 1.0 - n.distance }));
         Some(ranked.collect())
     }
 }

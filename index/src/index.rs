@@ -14,11 +14,9 @@ use crate::graph::Graph;
 use crate::limits::{DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, HITS_MAX, QUERY_BYTES_MAX};
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
-use crate::store::{Store, documents, passages, roots, state, text, vectors};
+use crate::store::{Store, documents, fulltext, passages, roots, state, text, vectors};
 use crate::terms;
-use crate::types::{
-    Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path,
-};
+use crate::types::{Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path};
 
 /// The index of a person's folders. Clones are cheap and share everything.
 #[derive(Clone)]
@@ -42,7 +40,8 @@ impl Index {
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let store = Store::open(dir)?;
         let resident = store.read(Resident::load)?;
-        let index = Self { inner: Arc::new(Inner { store, resident: RwLock::new(resident), graph: RwLock::new(None) }) };
+        let index =
+            Self { inner: Arc::new(Inner { store, resident: RwLock::new(resident), graph: RwLock::new(None) }) };
         index.rebuild_full_text_if_outdated()?;
         Ok(index)
     }
@@ -104,6 +103,16 @@ impl Index {
         }
     }
 
+    /// Compacts the full text once much of it is dead, gives free pages back and empties the log: for quiet moments.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        let living = self.resident().live();
+        if self.store().read(|c| fulltext::wants_compacting(c, living))? {
+            self.write("compact its full text", |tx, _| fulltext::optimize(tx))?;
+        }
+        let writer = self.store().writer();
+        self.store().compact(&writer)
+    }
+
     /// Builds the graph if it is wanted and lacking, drops it if it is not wanted. Searches go on meanwhile, by scan.
     pub(crate) fn tend_graph(&self) {
         let resident = self.resident();
@@ -127,7 +136,8 @@ impl Index {
         }
         self.write("rebuild its full text", |tx, _| {
             // Cut anew by the next scan: terms come from the whole pipeline, not from the text alone.
-            tx.execute("UPDATE documents SET epoch = -1, stale = 1 WHERE passages > 0", []).doing("rebuild its full text")?;
+            tx.execute("UPDATE documents SET epoch = -1, stale = 1 WHERE passages > 0", [])
+                .doing("rebuild its full text")?;
             state::set(tx, state::TERMS_VERSION, terms::VERSION)
         })
     }
@@ -167,9 +177,7 @@ impl Index {
     /// The path is missing, is no folder, cannot be read, or holds the index itself.
     pub fn add_root(&self, path: &Path) -> Result<PathBuf, Error> {
         let canonical = canonical_folder(path)?;
-        if let Ok(own) = self.store().dir().canonicalize()
-            && canonical.starts_with(&own)
-        {
+        if canonical.starts_with(self.store().dir()) {
             return Err(Error::RootHoldsIndex { path: path.to_owned() });
         }
         self.write("add a root", |tx, _| {
@@ -256,9 +264,9 @@ impl Index {
                 Mode::Vector => Vec::new(),
                 _ => search::lexical(c, &resident, words, allowed.as_deref(), depth)?,
             };
-            let by_vector = vector.as_deref().map_or_else(Vec::new, |v| {
-                search::vector(&resident, graph.as_ref(), v, allowed.as_deref(), depth)
-            });
+            let by_vector = vector
+                .as_deref()
+                .map_or_else(Vec::new, |v| search::vector(&resident, graph.as_ref(), v, allowed.as_deref(), depth));
             let ranked = match (query.mode, vector.is_some()) {
                 (Mode::Hybrid, true) => search::fuse(&[&by_words, &by_vector], k),
                 (Mode::Vector, _) => by_vector,

@@ -113,7 +113,13 @@ fn read(file: &mut File, stamp: Stamp) -> Result<Vec<u8>, Refusal> {
 }
 
 /// A file whose content is the one that was read before only gets its new stamp.
-fn unchanged(index: &Index, path: &Path, hash: &[u8], stamp: Stamp, cutting: &Cutting<'_>) -> Result<Option<Ingested>, Error> {
+fn unchanged(
+    index: &Index,
+    path: &Path,
+    hash: &[u8],
+    stamp: Stamp,
+    cutting: &Cutting<'_>,
+) -> Result<Option<Ingested>, Error> {
     let Some(known) = index.store().read(|c| documents::by_path(c, path))? else { return Ok(None) };
     if known.hash.as_deref() != Some(hash) || known.epoch != cutting.epoch || known.text_bytes == 0 {
         return Ok(None);
@@ -131,7 +137,11 @@ fn unchanged(index: &Index, path: &Path, hash: &[u8], stamp: Stamp, cutting: &Cu
         changes.push(Change::AddDocument { id: known.id, meta });
         Ok(())
     })?;
-    if known.state == state { Ok(Some(Ingested::Unchanged)) } else { Ok(Some(Ingested::Written { state, reason: None })) }
+    if known.state == state {
+        Ok(Some(Ingested::Unchanged))
+    } else {
+        Ok(Some(Ingested::Written { state, reason: None }))
+    }
 }
 
 /// Takes a file that is gone out of the index.

@@ -90,8 +90,11 @@ pub const RESCAN_EVERY: Duration = Duration::from_secs(300);
 /// New files written to the store as `pending` in one transaction.
 pub const PENDING_BATCH: usize = 1000;
 
-/// Pages given back to the file system after a transaction that deleted much.
-pub const VACUUM_PAGES: u32 = 2000;
+/// Pages given back to the file system in one quiet moment (40 MB).
+pub const VACUUM_PAGES: u32 = 10_000;
+
+/// Deleted passages below which the full text is not compacted.
+pub const FULL_TEXT_DEAD_MIN: usize = 500;
 
 /// Idle read connections kept; more readers than this open their own for the time of a call.
 pub const READERS_IDLE_MAX: usize = 4;

@@ -134,11 +134,22 @@ fn vectors(shared: &Shared) {
             return;
         }
         match embedding.step(shared) {
-            Step::Done => shared.tracker.all_embedded(&shared.index),
+            Step::Done => {
+                tidy(shared);
+                shared.tracker.all_embedded();
+            }
             Step::More => {}
             Step::Trouble(wait) => shared.tracker.sleep(wait),
         }
     }
+}
+
+/// Looks after the files of the store and the graph while nothing waits.
+fn tidy(shared: &Shared) {
+    if let Err(error) = shared.index.compact() {
+        shared.tracker.trouble(&error);
+    }
+    shared.index.tend_graph();
 }
 
 /// The thread that follows the folders.
@@ -173,22 +184,11 @@ impl Files {
             if let Err(error) = result {
                 self.shared.tracker.trouble(&error);
             }
-            self.shared.tracker.files_quiet(&self.shared.index);
             if self.shared.inbox.is_empty() {
-                self.tidy();
+                tidy(&self.shared);
             }
+            self.shared.tracker.files_quiet();
         }
-    }
-
-    /// Looks after the files of the store while nothing waits.
-    fn tidy(&self) {
-        let store = self.shared.index.store();
-        let writer = store.writer();
-        if let Err(error) = store.compact(&writer) {
-            self.shared.tracker.trouble(&error);
-        }
-        drop(writer);
-        self.shared.index.tend_graph();
     }
 
     fn scan_all(&mut self) -> Result<(), Error> {
@@ -206,7 +206,8 @@ impl Files {
             })?;
             if let Some((state, inode)) = plan.root {
                 self.missing |= state != RootState::Present;
-                let changed = index.write("store a root's state", |tx, _| roots::set_state(tx, &root.path, state, inode))?;
+                let changed =
+                    index.write("store a root's state", |tx, _| roots::set_state(tx, &root.path, state, inode))?;
                 if changed && state != root.state {
                     self.shared.tracker.emit(Event::Root { path: root.path.clone(), state });
                 }
@@ -274,7 +275,12 @@ impl Files {
         for works in plan.read.chunks(PENDING_BATCH) {
             index.write("list pending files", |tx, _| {
                 for work in works {
-                    documents::set_pending(tx, &work.path, extract::kind_of(&work.path).unwrap_or(Kind::Other), index.now())?;
+                    documents::set_pending(
+                        tx,
+                        &work.path,
+                        extract::kind_of(&work.path).unwrap_or(Kind::Other),
+                        index.now(),
+                    )?;
                 }
                 Ok(())
             })?;

@@ -170,7 +170,8 @@ impl Tracker {
             s.progress.passages_done += passages;
             s.progress.passages_total = s.progress.passages_done + waiting;
             let seconds = since.elapsed().as_secs_f64();
-            s.progress.passages_per_second = if seconds > 0.0 { s.progress.passages_done as f64 / seconds } else { 0.0 };
+            s.progress.passages_per_second =
+                if seconds > 0.0 { s.progress.passages_done as f64 / seconds } else { 0.0 };
         });
     }
 
@@ -184,19 +185,19 @@ impl Tracker {
     }
 
     /// The file thread found nothing more to do.
-    pub(crate) fn files_quiet(&self, index: &Index) {
+    pub(crate) fn files_quiet(&self) {
         let mut state = self.lock();
         state.files_busy = false;
         state.progress.current = None;
-        self.idle_if_quiet(state, index);
+        self.idle_if_quiet(state);
     }
 
     /// The vector thread found nothing more to do: waits until there is.
-    pub(crate) fn all_embedded(&self, index: &Index) {
+    pub(crate) fn all_embedded(&self) {
         let mut state = self.lock();
         if !std::mem::take(&mut state.embed_again) {
             state.vectors_busy = false;
-            self.idle_if_quiet(state, index);
+            self.idle_if_quiet(state);
             state = self.lock();
         }
         while !state.embed_again && !state.stop && !state.vectors_busy {
@@ -204,7 +205,7 @@ impl Tracker {
         }
     }
 
-    fn idle_if_quiet(&self, mut state: MutexGuard<'_, Tracked>, _index: &Index) {
+    fn idle_if_quiet(&self, mut state: MutexGuard<'_, Tracked>) {
         let idle = !state.files_busy && !state.vectors_busy;
         let last = std::mem::take(&mut state.progress);
         let had_work = last.files_total > 0 || last.passages_done > 0;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -17,12 +17,27 @@ use crate::types::{Filter, Kind, State};
 
 /// A change that a commit made to what searches see.
 pub(crate) enum Change {
-    AddDocument { id: i64, meta: Meta },
-    AddPassage { id: i64, document_id: i64, length: u32, vector: Option<Quantized> },
-    SetVector { passage_id: i64, vector: Quantized },
-    RemoveDocument { id: i64 },
+    AddDocument {
+        id: i64,
+        meta: Meta,
+    },
+    AddPassage {
+        id: i64,
+        document_id: i64,
+        length: u32,
+        vector: Option<Quantized>,
+    },
+    SetVector {
+        passage_id: i64,
+        vector: Quantized,
+    },
+    RemoveDocument {
+        id: i64,
+    },
     /// Another embedder: no vector is left.
-    ResetVectors { dim: usize },
+    ResetVectors {
+        dim: usize,
+    },
 }
 
 /// What a filter asks of a document.
@@ -71,7 +86,8 @@ impl Resident {
         let mut rows = query.query([]).doing("load its passages")?;
         while let Some(row) = rows.next().doing("load its passages")? {
             let get = |i| row.get::<_, i64>(i).doing("load its passages");
-            let vector = row.get_ref(3).doing("load its passages")?.as_blob().ok().and_then(|b| Quantized::from_blob(b, dim));
+            let vector =
+                row.get_ref(3).doing("load its passages")?.as_blob().ok().and_then(|b| Quantized::from_blob(b, dim));
             let length = u32::try_from(get(2)?).unwrap_or(0);
             table.add_passage(get(0)?, get(1)?, length, vector.as_ref());
         }
@@ -246,7 +262,7 @@ impl Resident {
         if filter.is_empty() {
             return None;
         }
-        let prefixes: Vec<Vec<u8>> = filter.path_prefix.iter().map(prefix_of).collect();
+        let prefixes: Vec<Vec<u8>> = filter.path_prefix.iter().map(|p| prefix_of(p)).collect();
         let mut allowed = vec![false; self.ids.len()];
         for (id, document) in &self.documents {
             if passes(&document.meta, filter, &prefixes) {
@@ -260,7 +276,7 @@ impl Resident {
 }
 
 /// A folder or file without its closing slash.
-fn prefix_of(path: &PathBuf) -> Vec<u8> {
+fn prefix_of(path: &Path) -> Vec<u8> {
     let mut bytes = path.as_os_str().as_bytes().to_vec();
     while bytes.last() == Some(&b'/') {
         bytes.pop();

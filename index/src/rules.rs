@@ -17,11 +17,13 @@ use crate::limits::IGNORE_FILE_BYTES_MAX;
 /// Ignore files, in the order in which they are read; later lines win.
 pub(crate) const IGNORE_FILES: [&str; 2] = [".gitignore", ".satchelignore"];
 
-const LITTER_FOLDERS: &[&str] = &["node_modules", "__pycache__", "venv", "$RECYCLE.BIN", "System Volume Information", "lost+found"];
+const LITTER_FOLDERS: &[&str] =
+    &["node_modules", "__pycache__", "venv", "$RECYCLE.BIN", "System Volume Information", "lost+found"];
 
 const LITTER_FILES: &[&str] = &["Thumbs.db", "ehthumbs.db", "desktop.ini", "Icon\r"];
 
-const LITTER_ENDINGS: &[&str] = &["~", ".tmp", ".temp", ".swp", ".swo", ".swx", ".part", ".partial", ".crdownload", ".download", ".lock", ".pid"];
+const LITTER_ENDINGS: &[&str] =
+    &["~", ".tmp", ".temp", ".swp", ".swo", ".swx", ".part", ".partial", ".crdownload", ".download", ".lock", ".pid"];
 
 /// Litter by its name alone.
 pub(crate) fn is_litter(name: &OsStr, folder: bool) -> bool {
@@ -96,7 +98,17 @@ mod tests {
 
     #[test]
     fn litter_is_known_by_name() {
-        for name in ["~$report.docx", ".~lock.report.odt#", ".DS_Store", "Thumbs.db", "draft.txt~", ".draft.txt.swp", "movie.mkv.part", "doc.pdf.crdownload", "a.tmp"] {
+        for name in [
+            "~$report.docx",
+            ".~lock.report.odt#",
+            ".DS_Store",
+            "Thumbs.db",
+            "draft.txt~",
+            ".draft.txt.swp",
+            "movie.mkv.part",
+            "doc.pdf.crdownload",
+            "a.tmp",
+        ] {
             assert!(is_litter(OsStr::new(name), false), "{name}");
         }
         for name in ["notes.txt", "tmp", "~", "swp", "NUL", "-rf.txt", "trailing.dots..."] {

@@ -63,7 +63,7 @@ pub(crate) fn plan_root(store: &Store, root: &Path, epoch: i64, on_folder: OnFol
         }
     };
     let inode = rustix::fs::fstat(&folder).map(|s| beneath::stamp(&s).inode).ok();
-    let mut walk = Walk { found: Found::default(), on_folder };
+    let mut walk = Walk { found: Found::default(), on_folder, own: store.dir() };
     walk.folder(folder, root.to_owned(), Rules::default());
     let found = walk.found;
     let known = store.read(|c| documents::known_below(c, root))?;
@@ -81,8 +81,14 @@ pub(crate) fn plan_root(store: &Store, root: &Path, epoch: i64, on_folder: OnFol
 }
 
 /// Plans the file or folder at one path below a root, as an event named it.
-pub(crate) fn plan_path(store: &Store, root: &Path, path: &Path, epoch: i64, on_folder: OnFolder<'_>) -> Result<Plan, Error> {
-    let mut walk = Walk { found: Found::default(), on_folder };
+pub(crate) fn plan_path(
+    store: &Store,
+    root: &Path,
+    path: &Path,
+    epoch: i64,
+    on_folder: OnFolder<'_>,
+) -> Result<Plan, Error> {
+    let mut walk = Walk { found: Found::default(), on_folder, own: store.dir() };
     if walk.path(root, path).is_err() {
         // The root itself cannot be opened: that is for the scan of the root to judge.
         return Ok(Plan::default());
@@ -127,6 +133,8 @@ struct Frame {
 struct Walk<'a> {
     found: Found,
     on_folder: OnFolder<'a>,
+    /// The index's own folder, which is never looked into.
+    own: &'a Path,
 }
 
 impl Walk<'_> {
@@ -148,7 +156,9 @@ impl Walk<'_> {
                     let rules = frame.rules.clone();
                     let deep = stack.len() >= FOLDER_DEPTH_MAX;
                     match opened {
-                        _ if deep => self.refuse(path, format!("folders nested deeper than {FOLDER_DEPTH_MAX} are not read")),
+                        _ if deep => {
+                            self.refuse(path, format!("folders nested deeper than {FOLDER_DEPTH_MAX} are not read"))
+                        }
                         Ok(folder) if is_build_folder(OsStr::from_bytes(name.as_bytes()), &folder) => {}
                         Ok(folder) => self.push(&mut stack, folder, path, &rules),
                         // Removed, or replaced by something else, since it was listed.
@@ -162,6 +172,9 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, stack: &mut Vec<Frame>, folder: OwnedFd, path: PathBuf, rules: &Rules) {
+        if path == self.own {
+            return;
+        }
         (self.on_folder)(&path);
         let rules = rules.enter(&folder, &path);
         match list(&folder) {
@@ -206,6 +219,9 @@ impl Walk<'_> {
         let relative = path.strip_prefix(root).unwrap_or(Path::new(""));
         let mut rules = Rules::default();
         let mut depth = 1;
+        if path.starts_with(self.own) {
+            return Ok(());
+        }
         for name in relative.iter() {
             rules = rules.enter(&folder, &at);
             at.push(name);

@@ -61,7 +61,8 @@ pub(crate) fn lexical(
             matches.add_scores(resident, group, &mut scores);
         }
     }
-    let candidates = scores.iter().enumerate().filter(|(slot, score)| **score > 0.0 && allowed.is_none_or(|a| a[*slot]));
+    let candidates =
+        scores.iter().enumerate().filter(|(slot, score)| **score > 0.0 && allowed.is_none_or(|a| a[*slot]));
     Ok(top(candidates.map(|(slot, score)| Ranked { slot, score: *score }), depth))
 }
 

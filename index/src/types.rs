@@ -73,15 +73,8 @@ pub enum State {
 
 impl State {
     /// All states, in the order of their stored numbers.
-    pub const ALL: [Self; 7] = [
-        Self::Indexed,
-        Self::Pending,
-        Self::Failed,
-        Self::Locked,
-        Self::NeedsOcr,
-        Self::Empty,
-        Self::Excluded,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Indexed, Self::Pending, Self::Failed, Self::Locked, Self::NeedsOcr, Self::Empty, Self::Excluded];
 
     /// The name used in listings.
     #[must_use]

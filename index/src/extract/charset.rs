@@ -85,7 +85,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 /// UTF-16 has a NUL in every other place for Latin text, and for any script in its spaces and line ends.
 fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     let seen = &bytes[..bytes.len().min(SNIFF_BYTES) & !1];
-    if bytes.len() % 2 != 0 || seen.len() < 4 {
+    if !bytes.len().is_multiple_of(2) || seen.len() < 4 {
         return None;
     }
     let (mut even, mut odd) = (0_usize, 0_usize);
@@ -151,17 +151,35 @@ mod tests {
 
     /// (label of encoding_rs, text): long enough that a guess is a guess and not a coin toss.
     const GOLDEN: &[(&str, &str)] = &[
-        ("windows-1252", "Der Käufer übergibt das Gerät spätestens am nächsten Tag; Größe und Maße müssen überprüft werden. Schöne Grüße aus Köln."),
-        ("windows-1251", "Все люди рождаются свободными и равными в своём достоинстве и правах. Они наделены разумом и совестью."),
-        ("koi8-r", "Все люди рождаются свободными и равными в своём достоинстве и правах. Они наделены разумом и совестью."),
+        (
+            "windows-1252",
+            "Der Käufer übergibt das Gerät spätestens am nächsten Tag; Größe und Maße müssen überprüft werden. Schöne Grüße aus Köln.",
+        ),
+        (
+            "windows-1251",
+            "Все люди рождаются свободными и равными в своём достоинстве и правах. Они наделены разумом и совестью.",
+        ),
+        (
+            "koi8-r",
+            "Все люди рождаются свободными и равными в своём достоинстве и правах. Они наделены разумом и совестью.",
+        ),
         ("shift_jis", "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"),
         ("euc-jp", "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"),
         ("gbk", "人人生而自由，在尊严和权利上一律平等。他们赋有理性和良心，并应以兄弟关系的精神相对待。"),
         ("big5", "人人生而自由，在尊嚴和權利上一律平等。他們賦有理性和良心，並應以兄弟關係的精神相對待。"),
-        ("euc-kr", "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. 인간은 천부적으로 이성과 양심을 부여받았다."),
+        (
+            "euc-kr",
+            "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. 인간은 천부적으로 이성과 양심을 부여받았다.",
+        ),
         ("windows-1253", "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα."),
-        ("windows-1256", "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم بعضا بروح الإخاء"),
-        ("iso-8859-2", "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni rozumem i sumieniem."),
+        (
+            "windows-1256",
+            "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم بعضا بروح الإخاء",
+        ),
+        (
+            "iso-8859-2",
+            "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni rozumem i sumieniem.",
+        ),
     ];
 
     #[test]
@@ -182,7 +200,9 @@ mod tests {
 
     #[test]
     fn utf16_with_and_without_mark() {
-        for text in ["plain English text\n", "Все люди рождаются свободными и равными\n", "人人生而自由 在尊严\n和权利上\n"] {
+        for text in
+            ["plain English text\n", "Все люди рождаются свободными и равными\n", "人人生而自由 在尊严\n和权利上\n"]
+        {
             for big in [false, true] {
                 let body = utf16(text, big);
                 assert_eq!(read(&body).unwrap().0, text, "no mark, big endian: {big}");

@@ -154,7 +154,14 @@ pub(crate) struct Outcome<'a> {
 
 impl<'a> Outcome<'a> {
     /// A file without text.
-    pub(crate) fn without_text(path: &'a Path, state: State, reason: &'a str, kind: Kind, stamp: Stamp, epoch: i64) -> Self {
+    pub(crate) fn without_text(
+        path: &'a Path,
+        state: State,
+        reason: &'a str,
+        kind: Kind,
+        stamp: Stamp,
+        epoch: i64,
+    ) -> Self {
         Self {
             path,
             state,
@@ -185,14 +192,26 @@ pub(crate) fn put(connection: &Connection, o: &Outcome<'_>, now: i64) -> Result<
                    in_file = ?15, text_bytes = ?16, passages = ?17, unembedded = ?18
                RETURNING id";
     let values = params![
-        path_bytes(o.path), o.state.number(), o.reason, now, o.kind.number(), o.stamp.size, o.stamp.mtime, o.stamp.ctime,
-        o.stamp.inode, o.epoch, o.hash, o.title, o.keywords, o.language, o.in_file, count(o.text_bytes), count(o.passages),
+        path_bytes(o.path),
+        o.state.number(),
+        o.reason,
+        now,
+        o.kind.number(),
+        o.stamp.size,
+        o.stamp.mtime,
+        o.stamp.ctime,
+        o.stamp.inode,
+        o.epoch,
+        o.hash,
+        o.title,
+        o.keywords,
+        o.language,
+        o.in_file,
+        count(o.text_bytes),
+        count(o.passages),
         count(o.unembedded),
     ];
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut s| s.query_row(values, |row| row.get(0)))
-        .doing("store a document")
+    connection.prepare_cached(sql).and_then(|mut s| s.query_row(values, |row| row.get(0))).doing("store a document")
 }
 
 fn count(n: usize) -> i64 {
@@ -217,14 +236,19 @@ pub(crate) fn embedded(connection: &Connection, id: i64, by: i64, now: i64) -> R
                WHERE id = ?1 RETURNING path, state";
     let mut statement = connection.prepare_cached(sql).doing("store a document")?;
     let row: Option<(Vec<u8>, i64)> = statement
-        .query_row(params![id, by, State::Indexed.number(), State::Pending.number(), now], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![id, by, State::Indexed.number(), State::Pending.number(), now], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()
         .doing("store a document")?;
     Ok(row.filter(|(_, state)| *state == i64::from(State::Indexed.number())).map(|(path, _)| path_of(path)))
 }
 
 pub(crate) fn delete(connection: &Connection, id: i64) -> Result<(), Error> {
-    connection.prepare_cached("DELETE FROM documents WHERE id = ?1").and_then(|mut s| s.execute([id])).doing("remove a document")?;
+    connection
+        .prepare_cached("DELETE FROM documents WHERE id = ?1")
+        .and_then(|mut s| s.execute([id]))
+        .doing("remove a document")?;
     Ok(())
 }
 

@@ -7,6 +7,8 @@
 use rusqlite::{Connection, params};
 
 use crate::error::{Doing, Error};
+use crate::limits::FULL_TEXT_DEAD_MIN;
+use crate::store::state;
 use crate::terms::Terms;
 
 /// Counts that open a tier; the first is the term itself.
@@ -39,12 +41,14 @@ pub(crate) fn put(connection: &Connection, passage_id: i64, terms: &Terms) -> Re
     Ok(())
 }
 
+/// Marks a document's passages as deleted. Their postings stay until [`optimize`], which the count of the dead asks for.
 pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<(), Error> {
-    connection
+    let deleted = connection
         .prepare_cached("DELETE FROM fulltext WHERE rowid IN (SELECT id FROM passages WHERE document_id = ?1)")
         .and_then(|mut s| s.execute([document_id]))
         .doing("remove full text")?;
-    Ok(())
+    let dead = state::number(connection, state::DEAD)?;
+    state::set(connection, state::DEAD, dead.saturating_add(i64::try_from(deleted).unwrap_or(0)))
 }
 
 /// Calls `each` with the passages that have the term in this tier, in rising order, at most `limit` of them. Gives how many.
@@ -60,7 +64,8 @@ pub(crate) fn postings(
         .doing("search its full text")?;
     // The name holds no punctuation, so nothing in it could end the quotes.
     let quoted = format!("\"{}\"", tier_name(term, tier));
-    let mut rows = query.query(params![quoted, i64::try_from(limit).unwrap_or(i64::MAX)]).doing("search its full text")?;
+    let mut rows =
+        query.query(params![quoted, i64::try_from(limit).unwrap_or(i64::MAX)]).doing("search its full text")?;
     let mut count = 0;
     while let Some(row) = rows.next().doing("search its full text")? {
         each(row.get(0).doing("search its full text")?);
@@ -85,12 +90,12 @@ pub(crate) fn has_living(connection: &Connection, term: &str) -> Result<bool, Er
 /// Rewrites the index without what was deleted.
 pub(crate) fn optimize(connection: &Connection) -> Result<(), Error> {
     connection.execute("INSERT INTO fulltext (fulltext) VALUES ('optimize')", []).doing("compact its full text")?;
-    Ok(())
+    state::set(connection, state::DEAD, 0)
 }
 
-/// Asks FTS5 to check its own structure.
-#[cfg(test)]
-pub(crate) fn check(connection: &Connection) -> Result<(), Error> {
-    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('integrity-check')", []).doing("check its full text")?;
-    Ok(())
+/// Whether so much of the full text is dead that compacting it is worth its cost, which is that of the whole table: then it
+/// has been paid for by as many deletions.
+pub(crate) fn wants_compacting(connection: &Connection, living: usize) -> Result<bool, Error> {
+    let dead = usize::try_from(state::number(connection, state::DEAD)?).unwrap_or(0);
+    Ok(dead >= FULL_TEXT_DEAD_MIN && dead >= living / 4)
 }

@@ -12,8 +12,10 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
 /// Brings the schema up to date; does nothing when it is.
 pub(crate) fn migrate(connection: &mut Connection, dir: &Path) -> Result<(), Error> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive).doing("be opened for writing")?;
-    let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).doing("read its version")?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Exclusive).doing("be opened for writing")?;
+    let found: i64 =
+        transaction.pragma_query_value(None, "user_version", |row| row.get(0)).doing("read its version")?;
     let Some(pending) = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done..)) else {
         return Err(Error::NewerSchema { dir: dir.to_owned(), found, known });
     };

@@ -46,6 +46,7 @@ impl Store {
         }
         let io = |doing| move |source| Error::Io { doing, path: dir.to_owned(), source };
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("create"))?;
+        let dir = &dir.canonicalize().map_err(io("open"))?;
         let lock = lock(dir)?;
         let mut writer = Connection::open(dir.join(FILE)).doing("be opened")?;
         prepare_writer(&writer)?;
@@ -53,7 +54,7 @@ impl Store {
         Ok(Self { dir: dir.to_owned(), writer: Mutex::new(writer), readers: Mutex::new(Vec::new()), _lock: lock })
     }
 
-    /// The folder of the index.
+    /// The folder of the index, canonical.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -96,9 +97,10 @@ impl Store {
 
     /// Gives back free pages and empties the log, for a quiet moment.
     pub(crate) fn compact(&self, writer: &Connection) -> Result<(), Error> {
-        let free: u32 = writer.pragma_query_value(None, "freelist_count", |row| row.get(0)).doing("count free pages")?;
+        let free: u32 =
+            writer.pragma_query_value(None, "freelist_count", |row| row.get(0)).doing("count free pages")?;
         if free > 0 {
-            writer.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})")).doing("give back free pages")?;
+            give_back_pages(writer).doing("give back free pages")?;
         }
         if file_bytes(&self.dir.join(LOG_FILE)) > 0 {
             checkpoint(writer)?;
@@ -115,6 +117,14 @@ impl Store {
     pub(crate) fn files(&self) -> [PathBuf; 2] {
         [self.dir.join(FILE), self.dir.join(LOG_FILE)]
     }
+}
+
+/// Every step of this pragma gives back one page.
+fn give_back_pages(writer: &Connection) -> rusqlite::Result<()> {
+    let mut statement = writer.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
 }
 
 const FILE: &str = "index.sqlite";
@@ -139,7 +149,8 @@ fn file_bytes(path: &Path) -> u64 {
 fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("index.lock");
     let io = |source| Error::Io { doing: "lock", path: path.clone(), source };
-    let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(io)?;
+    let file =
+        std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(io)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { dir: dir.to_owned() }),

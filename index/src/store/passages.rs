@@ -37,7 +37,8 @@ fn passage(row: &Row<'_>) -> rusqlite::Result<Passage> {
 
 /// Stores a passage and gives its id; the id in `p` is not looked at.
 pub(crate) fn put(connection: &Connection, p: &Passage) -> Result<i64, Error> {
-    let sql = "INSERT INTO passages (document_id, byte_start, byte_end, line_start, line_end, heading, length, fingerprint)
+    let sql =
+        "INSERT INTO passages (document_id, byte_start, byte_end, line_start, line_end, heading, length, fingerprint)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let heading = Some(&p.heading).filter(|h| !h.is_empty());
     let bytes = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
@@ -45,7 +46,14 @@ pub(crate) fn put(connection: &Connection, p: &Passage) -> Result<i64, Error> {
         .prepare_cached(sql)
         .and_then(|mut s| {
             s.insert(params![
-                p.document_id, bytes(p.byte_start), bytes(p.byte_end), p.line_start, p.line_end, heading, p.length, p.fingerprint
+                p.document_id,
+                bytes(p.byte_start),
+                bytes(p.byte_end),
+                p.line_start,
+                p.line_end,
+                heading,
+                p.length,
+                p.fingerprint
             ])
         })
         .doing("store a passage")

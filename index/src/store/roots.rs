@@ -10,9 +10,8 @@ use crate::types::{Root, RootState};
 
 pub(crate) fn all(connection: &Connection) -> Result<Vec<Root>, Error> {
     let mut query = connection.prepare_cached("SELECT path, state FROM roots ORDER BY path").doing("list its roots")?;
-    let rows = query.query_map([], |row| {
-        Ok(Root { path: path_of(row.get(0)?), state: RootState::from_number(row.get(1)?) })
-    });
+    let rows =
+        query.query_map([], |row| Ok(Root { path: path_of(row.get(0)?), state: RootState::from_number(row.get(1)?) }));
     rows.and_then(Iterator::collect).doing("list its roots")
 }
 
@@ -35,10 +34,16 @@ pub(crate) fn inode(connection: &Connection, path: &Path) -> Result<Option<i64>,
 }
 
 /// Gives whether the state is another one than before.
-pub(crate) fn set_state(connection: &Connection, path: &Path, state: RootState, inode: Option<i64>) -> Result<bool, Error> {
+pub(crate) fn set_state(
+    connection: &Connection,
+    path: &Path,
+    state: RootState,
+    inode: Option<i64>,
+) -> Result<bool, Error> {
     let sql = "UPDATE roots SET state = ?2, inode = coalesce(?3, inode)
                WHERE path = ?1 AND (state IS NOT ?2 OR (?3 IS NOT NULL AND inode IS NOT ?3))";
-    let changed = connection.execute(sql, params![path_bytes(path), state.number(), inode]).doing("store a root's state")?;
+    let changed =
+        connection.execute(sql, params![path_bytes(path), state.number(), inode]).doing("store a root's state")?;
     Ok(changed > 0)
 }
 

@@ -9,6 +9,8 @@ pub(crate) const EPOCH: &str = "epoch";
 pub(crate) const EMBEDDER: &str = "embedder";
 pub(crate) const DIMENSIONS: &str = "dimensions";
 pub(crate) const TERMS_VERSION: &str = "terms";
+/// Passages deleted since the full text was last compacted.
+pub(crate) const DEAD: &str = "dead";
 
 pub(crate) fn number(connection: &Connection, key: &str) -> Result<i64, Error> {
     let mut query = connection.prepare_cached("SELECT value FROM state WHERE key = ?1").doing("read its state")?;

@@ -18,7 +18,9 @@ pub(crate) fn put(connection: &Connection, document_id: i64, text: &str) -> Resu
     while start < text.len() {
         let end = floor_boundary(text, start + BLOCK_BYTES);
         let data = pack(&text.as_bytes()[start..end])?;
-        statement.execute(params![document_id, i64::try_from(start).unwrap_or(i64::MAX), data]).doing("store a text")?;
+        statement
+            .execute(params![document_id, i64::try_from(start).unwrap_or(i64::MAX), data])
+            .doing("store a text")?;
         start = end;
     }
     Ok(())
@@ -55,7 +57,8 @@ pub(crate) fn delete(connection: &Connection, document_id: i64) -> Result<(), Er
 
 /// The stored blocks as they lie in the file, for the proof that they are gone.
 pub(crate) fn raw_blocks(connection: &Connection, document_id: i64) -> Result<Vec<Vec<u8>>, Error> {
-    let mut statement = connection.prepare_cached("SELECT data FROM blocks WHERE document_id = ?1").doing("read a text")?;
+    let mut statement =
+        connection.prepare_cached("SELECT data FROM blocks WHERE document_id = ?1").doing("read a text")?;
     let rows = statement.query_map([document_id], |row| row.get(0));
     rows.and_then(Iterator::collect).doing("read a text")
 }

@@ -44,21 +44,25 @@ impl Quantized {
 
 pub(crate) fn put(connection: &Connection, passage_id: i64, vector: &Quantized) -> Result<(), Error> {
     connection
-        .prepare_cached("INSERT INTO vectors (passage_id, data) VALUES (?1, ?2) ON CONFLICT (passage_id) DO UPDATE SET data = ?2")
+        .prepare_cached(
+            "INSERT INTO vectors (passage_id, data) VALUES (?1, ?2) ON CONFLICT (passage_id) DO UPDATE SET data = ?2",
+        )
         .and_then(|mut s| s.execute(params![passage_id, vector.to_blob()]))
         .doing("store a vector")?;
     Ok(())
 }
 
 pub(crate) fn get(connection: &Connection, passage_id: i64, dim: usize) -> Result<Option<Quantized>, Error> {
-    let mut query = connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
+    let mut query =
+        connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
     let blob: Option<Vec<u8>> = query.query_row([passage_id], |row| row.get(0)).optional().doing("read a vector")?;
     Ok(blob.and_then(|b| Quantized::from_blob(&b, dim)))
 }
 
 /// The stored blob, for the proof that it is gone.
 pub(crate) fn raw(connection: &Connection, passage_id: i64) -> Result<Option<Vec<u8>>, Error> {
-    let mut query = connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
+    let mut query =
+        connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
     query.query_row([passage_id], |row| row.get(0)).optional().doing("read a vector")
 }
 

@@ -31,7 +31,14 @@ fn nested_roots_are_one() {
     bench.start();
     assert_eq!(bench.find("lemur"), ["inner/a.txt"]);
     // The index lies inside the root by now; it does not index itself.
-    assert!(bench.index.files(&satchel_index::FilesQuery::default()).unwrap().iter().all(|f| !f.path.ends_with("index.sqlite")));
+    assert!(
+        bench
+            .index
+            .files(&satchel_index::FilesQuery::default())
+            .unwrap()
+            .iter()
+            .all(|f| !f.path.ends_with("index.sqlite"))
+    );
 }
 
 #[test]
@@ -151,7 +158,9 @@ fn what_cannot_be_read_is_listed_with_a_reason() {
 #[test]
 fn litter_and_ignored_files_are_not_listed() {
     let mut bench = Bench::new();
-    for name in [".git/x.txt", "node_modules/p/x.txt", "target/debug/x.txt", ".hidden.txt", "~$a.docx", "b.txt~", "c.part"] {
+    for name in
+        [".git/x.txt", "node_modules/p/x.txt", "target/debug/x.txt", ".hidden.txt", "~$a.docx", "b.txt~", "c.part"]
+    {
         bench.write(name, "litter");
     }
     bench.write("target.txt", "sales target");
@@ -167,7 +176,14 @@ fn litter_and_ignored_files_are_not_listed() {
 #[test]
 fn fifos_and_deep_folders_do_not_stop_the_scan() {
     let mut bench = Bench::new();
-    rustix::fs::mknodat(rustix::fs::CWD, bench.path("fifo.txt"), rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o600), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        bench.path("fifo.txt"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from(0o600),
+        0,
+    )
+    .unwrap();
     let mut deep = "d/".repeat(300);
     deep.push_str("f.txt");
     bench.write(&deep, "marmot");

@@ -53,7 +53,8 @@ fn an_edit_embeds_only_what_changed() {
     bench.start();
     let before = bench.embedder.embedded.load(Ordering::Relaxed);
     bench.write("long.md", [part("one"), part("changed"), part("three")].concat());
-    bench.until("the edit is embedded", |b| !b.find("changed").is_empty() && b.state("long.md") == Some(State::Indexed));
+    bench
+        .until("the edit is embedded", |b| !b.find("changed").is_empty() && b.state("long.md") == Some(State::Indexed));
     let passages = bench.file("long.md").unwrap().passages as usize;
     let again = bench.embedder.embedded.load(Ordering::Relaxed) - before;
     assert!(again >= 1 && again <= passages / 3 + 1, "{again} of {passages} passages were embedded again");

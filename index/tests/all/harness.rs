@@ -30,7 +30,8 @@ impl Words {
     fn vector(&self, text: &str) -> Vec<f32> {
         let mut vector = vec![0.01; self.dim];
         for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()) {
-            let hash = word.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3));
+            let hash =
+                word.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3));
             vector[(hash >> 20) as usize % self.dim] += 1.0;
         }
         let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
@@ -148,7 +149,11 @@ impl Bench {
     pub fn until(&self, what: &str, condition: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !condition(self) {
-            assert!(Instant::now() < deadline, "waited in vain until {what}; {:?}", self.index.files(&FilesQuery::default()));
+            if Instant::now() >= deadline {
+                let mut files = self.index.files(&FilesQuery::default()).unwrap();
+                files.truncate(20);
+                panic!("waited in vain until {what}; {:?}; {files:?}", self.index.counts());
+            }
             std::thread::yield_now();
             std::thread::park_timeout(Duration::from_millis(5));
         }

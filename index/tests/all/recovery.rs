@@ -63,7 +63,8 @@ fn killed_at_random_instants() {
         assert!(listed.len() <= FILES && listed.windows(2).all(|w| w[0].path < w[1].path), "round {round}: doubled");
         if round % 3 == 2 {
             // Changed and removed between two lives, too.
-            std::fs::write(dir.path().join(format!("files/f{round}.md")), format!("# File\n\nunique{round}x edited\n")).unwrap();
+            std::fs::write(dir.path().join(format!("files/f{round}.md")), format!("# File\n\nunique{round}x edited\n"))
+                .unwrap();
             known = known.saturating_sub(1);
         }
     }

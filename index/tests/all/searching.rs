@@ -43,8 +43,18 @@ fn every_script_is_found() {
     }
     bench.start();
     for (query, name) in [
-        ("发票", "zh.txt"), ("财务", "zh.txt"), ("gen-itgc后", "mixed.txt"), ("itgc", "mixed.txt"), ("東京", "ja.txt"), ("チケット", "ja.txt"),
-        ("ค่าเช่า", "th.txt"), ("किराया", "hi.txt"), ("المكتبة", "ar.txt"), ("Wärmepumpen", "de.txt"), ("QK7-2231", "id.txt"), ("qk7", "id.txt"),
+        ("发票", "zh.txt"),
+        ("财务", "zh.txt"),
+        ("gen-itgc后", "mixed.txt"),
+        ("itgc", "mixed.txt"),
+        ("東京", "ja.txt"),
+        ("チケット", "ja.txt"),
+        ("ค่าเช่า", "th.txt"),
+        ("किराया", "hi.txt"),
+        ("المكتبة", "ar.txt"),
+        ("Wärmepumpen", "de.txt"),
+        ("QK7-2231", "id.txt"),
+        ("qk7", "id.txt"),
     ] {
         assert_eq!(bench.find(query).first().map(String::as_str), Some(name), "{query}");
     }
@@ -84,10 +94,15 @@ fn an_embedder_may_come_late_and_change() {
     let indexer = Indexer::start(bench.index.clone(), None, Box::new(|_| {})).unwrap();
     assert!(indexer.wait_idle(PATIENCE));
     assert_eq!(bench.state("a.txt"), Some(State::Indexed));
-    assert!(matches!(bench.index.search(&Query { mode: Mode::Vector, ..Query::new("x", 1) }, None), Err(Error::NoEmbedder)));
+    assert!(matches!(
+        bench.index.search(&Query { mode: Mode::Vector, ..Query::new("x", 1) }, None),
+        Err(Error::NoEmbedder)
+    ));
     indexer.set_embedder(bench.embedder.clone()).unwrap();
     bench.indexer = Some(indexer);
-    bench.until("vectors came", |b| b.find_by("capybara", Mode::Vector) == ["a.txt"] && b.state("a.txt") == Some(State::Indexed));
+    bench.until("vectors came", |b| {
+        b.find_by("capybara", Mode::Vector) == ["a.txt"] && b.state("a.txt") == Some(State::Indexed)
+    });
     let other = Words::named("other words", 96);
     let by_other = |b: &Bench| {
         let query = Query { mode: Mode::Vector, ..Query::new("capybara", 5) };
@@ -117,7 +132,21 @@ fn odd_queries_are_no_trouble() {
     let mut bench = Bench::new();
     bench.write("a.txt", "plain words AND \"quotes\" don't matter");
     bench.start();
-    for query in ["", " ", "\"", "a\" OR \"b", "NEAR(a b)", "*", "don't", "-", "col:val", "\0", "((((", &"x ".repeat(50_000), "\u{E010}"] {
+    for query in [
+        "",
+        " ",
+        "\"",
+        "a\" OR \"b",
+        "NEAR(a b)",
+        "*",
+        "don't",
+        "-",
+        "col:val",
+        "\0",
+        "((((",
+        &"x ".repeat(50_000),
+        "\u{E010}",
+    ] {
         bench.find_by(query, Mode::Hybrid);
     }
     assert_eq!(bench.find("quotes\" AND don't"), ["a.txt"]);

@@ -4,9 +4,7 @@ use std::cell::RefCell;
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
+use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 
 use crate::extract::{Extracted, Heading, Limits, Refusal, charset, short};
 use crate::limits::TITLE_BYTES_MAX;
@@ -19,8 +17,29 @@ const FURNITURE: &[&str] = &["nav", "footer", "aside", "menu", "form"];
 
 /// Elements that end a line.
 const BLOCKS: &[&str] = &[
-    "p", "div", "section", "article", "main", "header", "blockquote", "pre", "ul", "ol", "dl", "table", "figure", "hr",
-    "h1", "h2", "h3", "h4", "h5", "h6", "address", "details", "body",
+    "p",
+    "div",
+    "section",
+    "article",
+    "main",
+    "header",
+    "blockquote",
+    "pre",
+    "ul",
+    "ol",
+    "dl",
+    "table",
+    "figure",
+    "hr",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "address",
+    "details",
+    "body",
 ];
 
 /// Elements that break the line without a gap.
@@ -173,7 +192,8 @@ impl Reading {
             self.text.push('\t');
         }
         if name == "pre" {
-            self.preformatted = if start { self.preformatted.saturating_add(1) } else { self.preformatted.saturating_sub(1) };
+            self.preformatted =
+                if start { self.preformatted.saturating_add(1) } else { self.preformatted.saturating_sub(1) };
         }
         let level = match name.as_bytes() {
             [b'h', digit @ b'1'..=b'6'] => digit - b'0',

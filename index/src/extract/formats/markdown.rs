@@ -28,7 +28,8 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Extracted, Refusa
 
 fn outline(text: &str, limits: &Limits, out: &mut Extracted) {
     let mark = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
-    let options = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_TABLES | Options::ENABLE_HEADING_ATTRIBUTES;
+    let options =
+        Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_TABLES | Options::ENABLE_HEADING_ATTRIBUTES;
     let mut heading: Option<Heading> = None;
     let mut in_front_matter = false;
     for (event, range) in Parser::new_ext(&text[mark..], options).into_offset_iter() {
@@ -106,7 +107,8 @@ mod tests {
     fn headings_stand_at_their_bytes() {
         let text = "intro\n\n# One `x`\n\ntext\n\n```\n# not a heading\n```\n\nTwo\n---\n";
         let got = read(text);
-        let seen: Vec<_> = got.headings.iter().map(|h| (&text[h.start..h.start + 3], h.level, h.text.as_str())).collect();
+        let seen: Vec<_> =
+            got.headings.iter().map(|h| (&text[h.start..h.start + 3], h.level, h.text.as_str())).collect();
         assert_eq!(seen, [("# O", 1, "One x"), ("Two", 2, "Two")]);
         assert_eq!(got.title.as_deref(), Some("One x"));
         assert_eq!(got.text, text);
@@ -114,7 +116,9 @@ mod tests {
 
     #[test]
     fn front_matter_gives_title_and_tags() {
-        let got = read("---\ntitle: \"Heat pump: notes\"\ntags: [home, 'energy']\nkeywords:\n  - winter\n---\n# Other\n\nbody\n");
+        let got = read(
+            "---\ntitle: \"Heat pump: notes\"\ntags: [home, 'energy']\nkeywords:\n  - winter\n---\n# Other\n\nbody\n",
+        );
         assert_eq!(got.title.as_deref(), Some("Heat pump: notes"));
         assert_eq!(got.keywords, ["home", "energy", "winter"]);
     }
