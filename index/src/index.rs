@@ -93,12 +93,17 @@ impl Index {
     }
 
     fn add_to_graph(&self, passage_ids: &[i64]) {
-        let mut graph = self.inner.graph.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(graph) = graph.as_mut() else { return };
-        let resident = self.resident();
+        let graph = self.inner.graph.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(graph) = graph.as_ref() else { return };
+        // Copied first: commits must not wait for the graph.
         for id in passage_ids {
-            if let Some((_, bytes)) = resident.slot_from(*id, 0).and_then(|slot| resident.vector(slot)) {
-                graph.add(*id, bytes);
+            let bytes = {
+                let resident = self.resident();
+                let vector = resident.slot_from(*id, 0).and_then(|slot| resident.vector(slot));
+                vector.map(|(_, bytes)| bytes.to_vec())
+            };
+            if let Some(bytes) = bytes {
+                graph.add(*id, &bytes);
             }
         }
     }
@@ -113,19 +118,37 @@ impl Index {
         self.store().compact(&writer)
     }
 
-    /// Builds the graph if it is wanted and lacking, drops it if it is not wanted. Searches go on meanwhile, by scan.
-    pub(crate) fn tend_graph(&self) {
-        let resident = self.resident();
-        let wanted = Graph::wanted(&resident);
-        let stale = {
+    /// Builds the graph if it is wanted and lacking, drops it if it is not wanted. Commits and searches go on meanwhile, by
+    /// scan; the build works on a copy of the vectors.
+    pub(crate) fn tend_graph(&self, stop: &dyn Fn() -> bool) {
+        let (ids, bytes, dim) = {
+            let resident = self.resident();
+            let wanted = Graph::wanted(&resident);
             let graph = self.inner.graph.read().unwrap_or_else(PoisonError::into_inner);
-            graph.as_ref().map_or(wanted, |g| !wanted || g.stale(&resident))
+            match graph.as_ref() {
+                Some(graph) if wanted && !graph.stale(&resident) => return,
+                None if !wanted => return,
+                _ if wanted => resident.all_vectors(),
+                _ => {
+                    drop(graph);
+                    *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = None;
+                    return;
+                }
+            }
         };
-        if stale {
-            // The read lock is held, so nothing is committed that the new graph would miss.
-            let built = wanted.then(|| Graph::build(&resident));
-            *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = built;
+        let Some(graph) = Graph::build(&ids, &bytes, dim, stop) else { return };
+        // What was committed meanwhile is added while nothing can be committed.
+        let _writer = self.inner.store.writer();
+        let (ids_now, bytes_now, dim_now) = self.resident().all_vectors();
+        if dim_now != dim {
+            return;
         }
+        for (id, vector) in ids_now.iter().zip(bytes_now.chunks_exact(dim.max(1))) {
+            if ids.binary_search(id).is_err() {
+                graph.add(*id, vector);
+            }
+        }
+        *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = Some(graph);
     }
 
     /// Terms made by another version of the tokenizer are made anew from the stored texts.

@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,7 @@ pub(crate) struct Shared {
     pub index: Index,
     pub inbox: Arc<Inbox>,
     pub tracker: Tracker,
+    graph: Signal,
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
 }
 
@@ -57,11 +58,13 @@ impl Indexer {
         }
         let inbox = Arc::new(Inbox::default());
         let tracker = Tracker::new(on_event);
-        let shared = Arc::new(Shared { index, inbox, tracker, embedder: RwLock::new(embedder) });
+        let graph = Signal::default();
+        let shared = Arc::new(Shared { index, inbox, tracker, graph, embedder: RwLock::new(embedder) });
         shared.inbox.rescan();
         let mut indexer = Self { shared, threads: Vec::new() };
         indexer.spawn("satchel-files", |shared| Files::new(shared).run())?;
         indexer.spawn("satchel-vectors", |shared| vectors(&shared))?;
+        indexer.spawn("satchel-graph", |shared| keep_graph(&shared))?;
         Ok(indexer)
     }
 
@@ -114,6 +117,7 @@ impl Indexer {
     fn stop(&mut self) {
         self.shared.inbox.stop();
         self.shared.tracker.stop();
+        self.shared.graph.wake();
         for thread in self.threads.drain(..) {
             // A panic there was reported where it happened; there is nothing left to undo.
             let _ = thread.join();
@@ -124,6 +128,36 @@ impl Indexer {
 impl Drop for Indexer {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Wakes one thread; calls before it looks count once.
+#[derive(Default)]
+struct Signal {
+    set: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Signal {
+    fn wake(&self) {
+        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        while !std::mem::take(&mut *set) {
+            set = self.wake.wait(set).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Looks after the graph when the others have come to rest.
+fn keep_graph(shared: &Shared) {
+    let stop = || shared.inbox.stopping();
+    while !stop() {
+        shared.graph.wait();
+        shared.index.tend_graph(&stop);
     }
 }
 
@@ -149,7 +183,7 @@ fn tidy(shared: &Shared) {
     if let Err(error) = shared.index.compact() {
         shared.tracker.trouble(&error);
     }
-    shared.index.tend_graph();
+    shared.graph.wake();
 }
 
 /// The thread that follows the folders.

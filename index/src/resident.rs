@@ -249,6 +249,25 @@ impl Resident {
         (self.scales[slot] != 0.0).then(|| (self.scales[slot], &self.bytes[slot * self.dim..][..self.dim]))
     }
 
+    /// Scales and bytes of some slots; a scale of 0 stands for no vector.
+    pub(crate) fn vectors(&self, slots: std::ops::Range<usize>) -> (&[f32], &[i8]) {
+        let bytes = &self.bytes[slots.start * self.dim..slots.end * self.dim];
+        (&self.scales[slots], bytes)
+    }
+
+    /// A copy of all vectors: ids in rising order, `dim` bytes for each.
+    pub(crate) fn all_vectors(&self) -> (Vec<i64>, Vec<i8>, usize) {
+        let mut ids = Vec::with_capacity(self.embedded);
+        let mut bytes = Vec::with_capacity(self.embedded * self.dim);
+        for slot in 0..self.ids.len() {
+            if let Some((_, vector)) = self.vector(slot) {
+                ids.push(self.ids[slot]);
+                bytes.extend_from_slice(vector);
+            }
+        }
+        (ids, bytes, self.dim)
+    }
+
     /// The languages its documents are in.
     pub(crate) fn languages(&self) -> Vec<Language> {
         let mut languages: Vec<Language> = self.documents.values().map(|d| d.meta.language).collect();

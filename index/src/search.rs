@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use crate::dot::{dot, dot_f32};
+use crate::dot::{dot_f32, dot_rows};
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::limits::{FUSION_DEPTH, HITS_MAX, QUERY_POSTINGS_MAX, QUERY_TERMS_MAX};
@@ -139,37 +139,75 @@ pub(crate) fn vector(
     top(exact, depth)
 }
 
+/// Vectors compared in one call.
+const SCAN_BLOCK: usize = 256;
+
 /// Compares with every vector.
 pub(crate) fn scan(resident: &Resident, query: &[f32], allowed: Option<&[bool]>, depth: usize) -> Vec<Ranked> {
     let query = Quantized::of(query);
-    let scored = (0..resident.slots()).filter(|slot| allowed.is_none_or(|a| a[*slot])).filter_map(|slot| {
-        let (scale, bytes) = resident.vector(slot)?;
-        Some(Ranked { slot, score: dot(&query.bytes, bytes) as f32 * scale * query.scale })
-    });
-    top(scored, depth)
+    let mut best = Best::new(depth);
+    let mut dots = [0; SCAN_BLOCK];
+    for from in (0..resident.slots()).step_by(SCAN_BLOCK) {
+        let to = (from + SCAN_BLOCK).min(resident.slots());
+        if allowed.is_some_and(|a| !a[from..to].contains(&true)) {
+            continue;
+        }
+        let dots = &mut dots[..to - from];
+        let (scales, rows) = resident.vectors(from..to);
+        dot_rows(&query.bytes, rows, dots);
+        for (i, (scale, dot)) in scales.iter().zip(dots).enumerate() {
+            let slot = from + i;
+            if *scale != 0.0 && allowed.is_none_or(|a| a[slot]) {
+                best.offer(Ranked { slot, score: *dot as f32 * scale * query.scale });
+            }
+        }
+    }
+    best.into_sorted()
 }
 
 /// The best `depth`, best first; of equals the earlier slot.
 pub(crate) fn top(all: impl Iterator<Item = Ranked>, depth: usize) -> Vec<Ranked> {
-    let better = |a: &Ranked, b: &Ranked| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot));
-    let depth = depth.min(2 * HITS_MAX);
-    let mut best: Vec<Ranked> = Vec::with_capacity(2 * depth + 1);
-    let mut floor = f32::NEG_INFINITY;
-    for ranked in all {
-        if ranked.score < floor {
-            continue;
+    let mut best = Best::new(depth);
+    all.for_each(|ranked| best.offer(ranked));
+    best.into_sorted()
+}
+
+/// Keeps the best of a stream.
+struct Best {
+    depth: usize,
+    /// At most twice as long as wanted: selecting then costs a constant for each candidate.
+    kept: Vec<Ranked>,
+    /// Scores below do not enter any more.
+    floor: f32,
+}
+
+impl Best {
+    fn new(depth: usize) -> Self {
+        let depth = depth.clamp(1, 2 * HITS_MAX);
+        Self { depth, kept: Vec::with_capacity(2 * depth + 1), floor: f32::NEG_INFINITY }
+    }
+
+    fn order(a: &Ranked, b: &Ranked) -> std::cmp::Ordering {
+        b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot))
+    }
+
+    fn offer(&mut self, ranked: Ranked) {
+        if ranked.score < self.floor {
+            return;
         }
-        best.push(ranked);
-        // Kept at most twice as long as wanted: selecting then costs a constant for each candidate.
-        if best.len() > 2 * depth {
-            best.select_nth_unstable_by(depth, better);
-            best.truncate(depth);
-            floor = best.iter().map(|r| r.score).fold(f32::INFINITY, f32::min);
+        self.kept.push(ranked);
+        if self.kept.len() > 2 * self.depth {
+            self.kept.select_nth_unstable_by(self.depth, Self::order);
+            self.kept.truncate(self.depth);
+            self.floor = self.kept.iter().map(|r| r.score).fold(f32::INFINITY, f32::min);
         }
     }
-    best.sort_unstable_by(better);
-    best.truncate(depth);
-    best
+
+    fn into_sorted(mut self) -> Vec<Ranked> {
+        self.kept.sort_unstable_by(Self::order);
+        self.kept.truncate(self.depth);
+        self.kept
+    }
 }
 
 /// Reciprocal rank fusion: each ranking gives 1 / (60 + rank) to what it holds, rank counted from 1.
