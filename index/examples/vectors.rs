@@ -1,6 +1,6 @@
 //! Time and recall of vector search over made-up passages whose vectors lie in clusters, as those of real texts do.
 //!
-//!     cargo run --release -p satchel-index --example vectors -- PASSAGES
+//!     cargo run --release -p satchel-index --example vectors -- PASSAGES [ROUNDS]
 #![expect(clippy::print_stdout, reason = "a measurement prints its figures")]
 
 use std::error::Error;
@@ -76,7 +76,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counts = index.counts()?;
     println!("{} passages indexed in {:.1} s, {} bytes", counts.passages, start.elapsed().as_secs_f64(), counts.bytes);
     let all: Vec<Vec<f32>> = (0..passages).map(|n| vector(&n.to_string())).collect();
-    for round in 0..6 {
+    let rounds: u64 = std::env::args().nth(2).map_or(Ok(6), |r| r.parse())?;
+    for round in 0..rounds {
         let (mut took, mut found) = (Vec::new(), 0);
         for q in 0..100 {
             let text = format!("query {}", 7_000_000 + q * 31 + round);

@@ -11,7 +11,7 @@ use crate::embedder::{Embedder, check_vector};
 use crate::error::{Doing, Error};
 use crate::extract::floor_boundary;
 use crate::graph::Graph;
-use crate::limits::{DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, HITS_MAX, QUERY_BYTES_MAX};
+use crate::limits::{DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX};
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
 use crate::store::{Store, documents, fulltext, passages, roots, state, text, vectors};
@@ -97,13 +97,13 @@ impl Index {
         let Some(graph) = graph.as_ref() else { return };
         // Copied first: commits must not wait for the graph.
         for id in passage_ids {
-            let bytes = {
+            let vector = {
                 let resident = self.resident();
                 let vector = resident.slot_from(*id, 0).and_then(|slot| resident.vector(slot));
-                vector.map(|(_, bytes)| bytes.to_vec())
+                vector.map(|(scale, bytes)| (scale, bytes.to_vec()))
             };
-            if let Some(bytes) = bytes {
-                graph.add(*id, &bytes);
+            if let Some((scale, bytes)) = vector {
+                graph.add(*id, scale, &bytes);
             }
         }
     }
@@ -121,32 +121,30 @@ impl Index {
     /// Builds the graph if it is wanted and lacking, drops it if it is not wanted. Commits and searches go on meanwhile, by
     /// scan; the build works on a copy of the vectors.
     pub(crate) fn tend_graph(&self, stop: &dyn Fn() -> bool) {
-        let (ids, bytes, dim) = {
-            let resident = self.resident();
-            let wanted = Graph::wanted(&resident);
+        // The graph's lock always comes before the table's, here as in a search.
+        let (wanted, good) = {
             let graph = self.inner.graph.read().unwrap_or_else(PoisonError::into_inner);
-            match graph.as_ref() {
-                Some(graph) if wanted && !graph.stale(&resident) => return,
-                None if !wanted => return,
-                _ if wanted => resident.all_vectors(),
-                _ => {
-                    drop(graph);
-                    *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = None;
-                    return;
-                }
-            }
+            let resident = self.resident();
+            (Graph::wanted(&resident), graph.as_ref().map(|g| !g.stale(&resident)))
         };
-        let Some(graph) = Graph::build(&ids, &bytes, dim, stop) else { return };
+        match (wanted, good) {
+            (true, Some(true)) | (false, None) => return,
+            (false, Some(_)) => {
+                *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = None;
+                return;
+            }
+            (true, _) => {}
+        }
+        let before = self.resident().all_vectors();
+        let Some(graph) = Graph::build(&before, GRAPH_PASSAGES_MIN, stop) else { return };
         // What was committed meanwhile is added while nothing can be committed.
         let _writer = self.inner.store.writer();
-        let (ids_now, bytes_now, dim_now) = self.resident().all_vectors();
-        if dim_now != dim {
+        let now = self.resident().all_vectors();
+        if now.dim != before.dim {
             return;
         }
-        for (id, vector) in ids_now.iter().zip(bytes_now.chunks_exact(dim.max(1))) {
-            if ids.binary_search(id).is_err() {
-                graph.add(*id, vector);
-            }
+        for (id, scale, bytes) in now.iter().filter(|(id, ..)| before.ids.binary_search(id).is_err()) {
+            graph.add(id, scale, bytes);
         }
         *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = Some(graph);
     }

@@ -56,6 +56,22 @@ struct Document {
     slots: std::ops::Range<usize>,
 }
 
+/// A copy of vectors: ids in rising order, a scale and `dim` bytes for each.
+#[derive(Default)]
+pub(crate) struct Vectors {
+    pub dim: usize,
+    pub ids: Vec<i64>,
+    scales: Vec<f32>,
+    bytes: Vec<i8>,
+}
+
+impl Vectors {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, f32, &[i8])> {
+        let rows = self.bytes.chunks_exact(self.dim.max(1));
+        self.ids.iter().zip(&self.scales).zip(rows).map(|((id, scale), bytes)| (*id, *scale, bytes))
+    }
+}
+
 /// The table. Slots are in the order of passage ids, which are never used twice, so additions go to the end.
 #[derive(Default)]
 pub(crate) struct Resident {
@@ -255,17 +271,17 @@ impl Resident {
         (&self.scales[slots], bytes)
     }
 
-    /// A copy of all vectors: ids in rising order, `dim` bytes for each.
-    pub(crate) fn all_vectors(&self) -> (Vec<i64>, Vec<i8>, usize) {
-        let mut ids = Vec::with_capacity(self.embedded);
-        let mut bytes = Vec::with_capacity(self.embedded * self.dim);
+    /// A copy of all vectors.
+    pub(crate) fn all_vectors(&self) -> Vectors {
+        let mut all = Vectors { dim: self.dim, ..Vectors::default() };
         for slot in 0..self.ids.len() {
-            if let Some((_, vector)) = self.vector(slot) {
-                ids.push(self.ids[slot]);
-                bytes.extend_from_slice(vector);
+            if let Some((scale, bytes)) = self.vector(slot) {
+                all.ids.push(self.ids[slot]);
+                all.scales.push(scale);
+                all.bytes.extend_from_slice(bytes);
             }
         }
-        (ids, bytes, self.dim)
+        all
     }
 
     /// The languages its documents are in.
