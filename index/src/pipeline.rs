@@ -230,6 +230,9 @@ impl Files {
         let index = self.shared.index.clone();
         let roots = index.roots()?;
         self.missing = false;
+        if let Some(watch) = &mut self.watch {
+            watch.prune();
+        }
         for root in &roots {
             let epoch = index.epoch()?;
             let watch = &mut self.watch;

@@ -154,9 +154,10 @@ impl Watch {
 
     /// Watches a folder. A failure is remembered, not returned: the scan goes on without it.
     pub(crate) fn add(&mut self, folder: &Path, is_root: bool) {
-        if (RECURSIVE && !is_root) || self.watched.contains(folder) {
+        if RECURSIVE && !is_root {
             return;
         }
+        // Watched anew even if it is on the list: another folder may stand under the name by now.
         let mode = if RECURSIVE { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
         match self.watcher.watch(folder, mode) {
             Ok(()) => {
@@ -164,6 +165,13 @@ impl Watch {
             }
             Err(error) => self.trouble = Some(format!("{} is not watched: {error}", folder.display())),
         }
+    }
+
+    /// Forgets folders that are not there any more; before a scan, for the reason given at [`Watch::remove`].
+    pub(crate) fn prune(&mut self) {
+        let there = |path: &PathBuf| path.symlink_metadata().is_ok_and(|m| m.is_dir());
+        let gone: Vec<PathBuf> = self.watched.iter().filter(|path| !there(path)).cloned().collect();
+        gone.iter().for_each(|path| self.remove(path));
     }
 
     /// Forgets the folder and all below it. Must come before the same folder is watched under a new name: the system knows
