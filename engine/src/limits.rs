@@ -42,3 +42,12 @@ pub const MAX_SAFETENSORS_HEADER: u64 = 1 << 24;
 pub const MAX_CONFIG_JSON: u64 = 1 << 20;
 /// Most normalisation rules of an imported tokenizer: 4,837 in XLM-RoBERTa's; Unicode has 17,000 compatibility forms.
 pub const MAX_NORMALIZATION_RULES: u64 = 1 << 15;
+
+/// Longest text to tokenize at once, in bytes: twenty times what the longest context holds; working space is some
+/// 24 bytes for each.
+pub const MAX_TEXT_BYTES: usize = 1 << 22;
+/// Most steps to a free place in a hash table of the tokenizer: real vocabularies need some 30; a file made to
+/// collide would take hours to load.
+pub const MAX_PROBES: usize = 1024;
+/// Longest token in bytes: real ones reach 512, runs of blanks.
+pub const MAX_TOKEN_BYTES: usize = 4096;

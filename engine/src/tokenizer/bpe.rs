@@ -3,7 +3,7 @@
 use super::merge::Merger;
 use super::split::Splitter;
 use super::vocabulary::{Spelling, Vocabulary, push_spelled};
-use crate::error::{LoadError, RunError};
+use crate::error::LoadError;
 use crate::gguf::Metadata;
 use crate::limits::MAX_PROBES;
 
@@ -28,10 +28,12 @@ impl Bpe {
     }
 
     /// Appends the tokens of a text.
-    pub(super) fn encode(&self, text: &str, vocabulary: &Vocabulary, out: &mut Vec<u32>) -> Result<(), RunError> {
+    pub(super) fn encode(&self, text: &str, vocabulary: &Vocabulary, out: &mut Vec<u32>) {
         let mut merger = Merger::default();
         self.splitter.split(text, &mut |word| {
-            if self.whole_words && let Some(id) = vocabulary.find(word.as_bytes()) {
+            if self.whole_words
+                && let Some(id) = vocabulary.find(word.as_bytes())
+            {
                 out.push(id);
                 return;
             }
@@ -43,7 +45,7 @@ impl Bpe {
             // A byte without a token is left out, as the models' own tokenizers do; real vocabularies lack only
             // bytes that no UTF-8 holds.
             out.extend(merger.symbols().filter_map(|s| s.id));
-        })
+        });
     }
 
     /// Bytes of memory held, the pattern's machine not counted.

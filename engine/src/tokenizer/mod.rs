@@ -1,49 +1,55 @@
-//! Text to token ids and back, from the vocabulary in the file.
+//! Text to tokens and back, by the vocabulary that a model file carries.
 //!
-//! Control tokens never come out of text: they are left out of what text is matched with, and are parsed only from
-//! template literals ([`Special::Template`]).
+//! The one rule above all: text never becomes a control token. Normal tokens are reachable through an index that holds
+//! no control tokens, and what a text gave is checked once more before it is handed out ([`Special::Text`]). Only
+//! literals of the chat template are read with [`Special::Template`].
+//!
+//! Byte-level BPE, SentencePiece's BPE and Unigram are written out here, over one compact vocabulary, because the
+//! `tokenizers` crate takes many times the memory for them. Its patterns, WordPiece and JSON are in use, and its models
+//! are what ours are tested against.
 
-mod bytes;
-mod special;
-mod splitter;
+mod bpe;
+mod charsmap;
+mod huggingface;
+mod merge;
+mod named;
+mod specials;
+mod split;
 mod spm;
+#[cfg(test)]
+mod tests;
+mod unigram;
 mod utf8;
 mod vocabulary;
+mod wordpiece;
 
 use std::sync::Arc;
 
-use tokenizers::models::bpe::BPE;
-use tokenizers::models::unigram::Unigram;
-use tokenizers::normalizers::Precompiled;
-use tokenizers::pre_tokenizers::PreTokenizerWrapper;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::pre_tokenizers::whitespace::WhitespaceSplit;
-use tokenizers::{SplitDelimiterBehavior, Tokenizer as HfTokenizer};
-
+use bpe::Bpe;
+use charsmap::CharsMap;
+use huggingface::HuggingFace;
+use named::Named;
+use specials::{Part, Specials};
+use spm::Spm;
+use unigram::Unigram;
 pub use utf8::Utf8Stream;
+use vocabulary::{Kind, Spelling, Vocabulary};
+use wordpiece::WordPiece;
 
 use crate::error::{LoadError, RunError};
 use crate::gguf::Metadata;
-use special::Matcher;
-use spm::Spm;
-use vocabulary::{TokenKind, Vocabulary};
+use crate::limits::MAX_TEXT_BYTES;
 
-/// Whether control tokens may be parsed from a text.
+/// What the names of control tokens in a text mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// A person's or a document's words: never a control token.
+    /// Nothing: they are text like any other. For everything that a person or a document says.
     Text,
-    /// Literal parts of the model's own template.
+    /// The tokens themselves. For the literals of a model's own template only.
     Template,
 }
 
-/// Merged words cached by the BPE model: enough for the words of one answer, a few hundred KiB.
-const BPE_CACHE: usize = 4096;
-
-/// A tokenizer. Cheap to clone and to share.
+/// A model's tokenizer. Cheap to clone and to share.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     inner: Arc<Inner>,
@@ -51,285 +57,232 @@ pub struct Tokenizer {
 
 #[derive(Debug)]
 struct Inner {
-    model: Model,
     vocabulary: Vocabulary,
-    user_defined: Matcher,
-    control: Matcher,
+    specials: Specials,
+    model: Model,
     bos: Option<u32>,
     eos: Option<u32>,
-    add_bos: bool,
-    add_eos: bool,
+    /// Sorted.
     ends: Vec<u32>,
+    /// Put before and after a whole sequence.
+    prefix: Vec<u32>,
+    suffix: Vec<u32>,
 }
 
+/// The way from a text to tokens.
 #[derive(Debug)]
 enum Model {
-    /// Byte-level BPE.
-    Bpe(Box<HfTokenizer>),
-    /// SentencePiece BPE.
+    Bpe(Bpe),
     Spm(Spm),
-    /// Unigram, or a tokenizer kept as JSON by an import.
-    Words(Box<HfTokenizer>),
+    Unigram(Unigram),
+    WordPiece(WordPiece),
+    HuggingFace(Box<HuggingFace>),
 }
 
 impl Tokenizer {
-    /// Builds the tokenizer that the metadata describes.
+    /// Builds the tokenizer that the file describes.
     ///
     /// # Errors
-    /// [`LoadError::Tokenizer`] for unknown or inconsistent descriptions, and the errors of [`Metadata`].
-    pub fn from_gguf(m: &Metadata) -> Result<Self, LoadError> {
-        let vocabulary = Vocabulary::read(m)?;
-        let kept = m.str("tokenizer.huggingface.json")?;
-        let kind = m.need_str("tokenizer.ggml.model")?;
-        let model = match (kept, kind) {
-            (Some(json), _) => Model::Words(Box::new(kept_json(json, &vocabulary)?)),
-            (None, "gpt2") => Model::Bpe(Box::new(bpe(m, &vocabulary)?)),
-            (None, "llama") => Model::Spm(spm(m, &vocabulary)?),
-            (None, "t5") => Model::Words(Box::new(unigram(m, &vocabulary)?)),
-            (None, other) => return Err(LoadError::Tokenizer(format!("the model {other:?} is not supported"))),
-        };
-        let (bos, eos) = (vocabulary.id(m, "bos")?, vocabulary.id(m, "eos")?);
-        let spm = matches!(model, Model::Spm(_));
-        let inner = Inner {
-            user_defined: Matcher::new(vocabulary.of_kind(TokenKind::UserDefined)),
-            control: Matcher::new(vocabulary.of_kind(TokenKind::Control)),
-            ends: ends(m, &vocabulary, eos)?,
-            add_bos: m.bool("tokenizer.ggml.add_bos_token")?.unwrap_or(spm),
-            add_eos: m.bool("tokenizer.ggml.add_eos_token")?.unwrap_or(false),
-            model,
-            vocabulary,
-            bos,
-            eos,
+    /// [`LoadError::MissingKey`], [`LoadError::BadKey`] or [`LoadError::Tokenizer`], with the reason.
+    pub fn from_gguf(metadata: &Metadata) -> Result<Self, LoadError> {
+        let json = metadata.str("tokenizer.huggingface.json")?;
+        let inner = match (json, metadata.str("tokenizer.ggml.model")?) {
+            // Ours is the leaner one, and the file has the vocabulary in both forms.
+            (Some(json), Some("t5")) => Inner::from_keys(metadata, Some(json))?,
+            (Some(json), _) => Inner::from_json(json)?,
+            (None, _) => Inner::from_keys(metadata, None)?,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Ids of a text, without begin and end tokens.
+    /// The tokens of a text, without any that begin or end a sequence.
     ///
     /// # Errors
-    /// [`RunError::Text`] when the tokenizer fails.
+    /// [`RunError::Text`] when the text is too long or, for a damaged file, cannot be expressed.
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>, RunError> {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(RunError::Text(format!("too long: a text of {} bytes > {MAX_TEXT_BYTES}", text.len())));
+        }
         let inner = &*self.inner;
         let mut ids = Vec::with_capacity(text.len() / 3 + 2);
-        let mut parts = vec![special::Part::Text(text)];
-        if special == Special::Template {
-            parts = inner.control.split(parts);
-        }
-        if !matches!(inner.model, Model::Words(_)) {
-            parts = inner.user_defined.split(parts);
-        }
-        for (i, part) in parts.iter().enumerate() {
+        for part in inner.specials.split(text, &inner.vocabulary, special == Special::Template) {
             match part {
-                special::Part::Token(id) => ids.push(*id),
-                special::Part::Text(text) => self.words(text, i == 0, &mut ids)?,
+                Part::Token(id) => ids.push(id),
+                Part::Text(text) => inner.encode_plain(text, &mut ids)?,
             }
         }
         Ok(ids)
     }
 
-    fn words(&self, text: &str, first: bool, ids: &mut Vec<u32>) -> Result<(), RunError> {
-        match &self.inner.model {
-            Model::Spm(spm) => spm.encode(text, first, ids),
-            Model::Bpe(hf) | Model::Words(hf) => {
-                let encoding = hf.encode_fast(text, false).map_err(|e| RunError::Text(format!("tokenizer: {e}")))?;
-                ids.extend_from_slice(encoding.get_ids());
-            }
-        }
-        Ok(())
-    }
-
-    /// Ids of a text framed as the model wants a whole sequence: with its begin and end tokens, where it adds them.
+    /// The tokens of a whole sequence as the model wants it: `[CLS] .. [SEP]`, `<s> .. </s>`, `<bos> ..`.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].
     pub fn encode_framed(&self, text: &str, special: Special) -> Result<Vec<u32>, RunError> {
-        let mut ids: Vec<u32> = self.bos().filter(|_| self.inner.add_bos).into_iter().collect();
-        ids.extend(self.encode(text, special)?);
-        ids.extend(self.inner.eos.filter(|_| self.inner.add_eos));
-        Ok(ids)
+        let ids = self.encode(text, special)?;
+        Ok([self.inner.prefix.as_slice(), &ids, &self.inner.suffix].concat())
     }
 
-    /// The bytes that a token stands for; control tokens and ids outside the vocabulary stand for none.
+    /// The bytes that a token adds to the output: none for control tokens and for ids outside the vocabulary. A
+    /// character may take several tokens; see [`Utf8Stream`].
     #[must_use]
-    pub fn token_bytes(&self, id: u32) -> Vec<u8> {
-        let v = &self.inner.vocabulary;
-        let Some((token, kind)) = v.tokens.get(id as usize).zip(v.kinds.get(id as usize)) else {
-            return Vec::new();
-        };
-        match (&self.inner.model, kind) {
-            (_, TokenKind::Control | TokenKind::Unknown | TokenKind::Unused) => Vec::new(),
-            (_, TokenKind::UserDefined) => token.clone().into_bytes(),
-            (Model::Bpe(_), _) => bytes::decode(token),
-            (_, TokenKind::Byte) => byte_token(token).into_iter().collect(),
-            _ => token.replace('\u{2581}', " ").into_bytes(),
+    pub fn token_bytes(&self, id: u32) -> &[u8] {
+        match self.inner.vocabulary.kind(id) {
+            Some(Kind::Normal | Kind::UserDefined | Kind::Byte) => self.inner.vocabulary.text(id),
+            Some(Kind::Control | Kind::Unknown | Kind::Unused) | None => &[],
         }
     }
 
-    /// The text of some tokens; bytes that are no UTF-8 become U+FFFD.
+    /// What a token is called, such as `<|im_end|>`; none outside the vocabulary.
+    #[must_use]
+    pub fn token_name(&self, id: u32) -> Option<String> {
+        self.inner.vocabulary.kind(id)?;
+        Some(String::from_utf8_lossy(self.inner.vocabulary.text(id)).into_owned())
+    }
+
+    /// The text of tokens, with the space that encoding may have put first; bytes that are no UTF-8 become U+FFFD.
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
-        let bytes: Vec<u8> = ids.iter().flat_map(|id| self.token_bytes(*id)).collect();
+        let bytes: Vec<u8> = ids.iter().flat_map(|id| self.token_bytes(*id)).copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The token's name in the file, such as `<|im_end|>`.
-    #[must_use]
-    pub fn token_name(&self, id: u32) -> Option<&str> {
-        self.inner.vocabulary.tokens.get(id as usize).map(String::as_str)
-    }
-
-    /// The begin token.
+    /// The token that begins a sequence.
     #[must_use]
     pub fn bos(&self) -> Option<u32> {
         self.inner.bos
     }
 
-    /// The end token.
+    /// The token that ends a sequence, as the file names it; see also [`Tokenizer::is_end`].
     #[must_use]
     pub fn eos(&self) -> Option<u32> {
         self.inner.eos
     }
 
-    /// Whether a sequence begins with the begin token.
-    #[must_use]
-    pub fn adds_bos(&self) -> bool {
-        self.inner.add_bos
-    }
-
-    /// Whether generation ends with this token.
+    /// Whether a generated token ends the answer.
     #[must_use]
     pub fn is_end(&self, id: u32) -> bool {
-        self.inner.ends.contains(&id)
+        self.inner.ends.binary_search(&id).is_ok()
     }
 
-    /// Whether this is a control token.
+    /// Whether a token is a control token, which no text can contain.
     #[must_use]
     pub fn is_control(&self, id: u32) -> bool {
-        self.inner.vocabulary.kinds.get(id as usize) == Some(&TokenKind::Control)
+        self.inner.vocabulary.kind(id) == Some(Kind::Control)
     }
 
-    /// Tokens in the vocabulary.
+    /// Number of tokens. The model's output may have more rows; those belong to no token.
     #[must_use]
     pub fn vocab_len(&self) -> usize {
-        self.inner.vocabulary.tokens.len()
+        self.inner.vocabulary.len()
+    }
+
+    /// Whether a sequence begins with [`Tokenizer::bos`].
+    #[must_use]
+    pub fn adds_bos(&self) -> bool {
+        !self.inner.prefix.is_empty()
+    }
+
+    /// Bytes of memory held, without what the `tokenizers` crate holds inside: patterns, and all of WordPiece and JSON.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let model = match &self.inner.model {
+            Model::Bpe(m) => m.memory_bytes(),
+            Model::Spm(m) => m.memory_bytes(),
+            Model::Unigram(m) => m.memory_bytes(),
+            Model::WordPiece(_) | Model::HuggingFace(_) => 0,
+        };
+        self.inner.vocabulary.memory_bytes() + self.inner.specials.memory_bytes() + model
     }
 }
 
-fn fault(e: impl std::fmt::Display) -> LoadError {
-    LoadError::Tokenizer(e.to_string())
-}
+impl Inner {
+    /// From the keys `tokenizer.ggml.*`; `json` may have what the keys lack.
+    fn from_keys(metadata: &Metadata, json: Option<&str>) -> Result<Self, LoadError> {
+        let kind = metadata.need_str("tokenizer.ggml.model")?;
+        let spelling = match kind {
+            "gpt2" => Spelling::ByteLevel,
+            "llama" | "t5" | "bert" => Spelling::WordStart,
+            other => return Err(LoadError::Tokenizer(format!("the model {other:?} is not supported"))),
+        };
+        let named = Named::read(metadata)?;
+        let vocabulary = Vocabulary::read(metadata, spelling, |id, name| named.is_structural(id, name))?;
+        named.check(vocabulary.len())?;
+        let unknown = named.unknown.or_else(|| vocabulary.of_kind(Kind::Unknown).next());
+        let model = match kind {
+            "gpt2" => Model::Bpe(Bpe::read(metadata, &vocabulary)?),
+            "llama" => Model::Spm(Spm::read(metadata, &vocabulary, unknown)?),
+            "t5" => {
+                let charsmap = CharsMap::read(metadata, json)?;
+                Model::Unigram(Unigram::read(metadata, &vocabulary, unknown, charsmap)?)
+            }
+            _ => Model::WordPiece(WordPiece::new(&vocabulary, unknown)?),
+        };
+        let (prefix, suffix) = frame(metadata, kind, &named)?;
+        Ok(Self {
+            specials: Specials::new(&vocabulary),
+            bos: named.bos,
+            eos: named.eos,
+            ends: named.ends(&vocabulary),
+            prefix,
+            suffix,
+            vocabulary,
+            model,
+        })
+    }
 
-fn bpe(m: &Metadata, v: &Vocabulary) -> Result<HfTokenizer, LoadError> {
-    let splitter = splitter::find(m.str("tokenizer.ggml.pre")?.unwrap_or("default"))?;
-    let key = "tokenizer.ggml.merges";
-    let merges = m.strings(key)?.ok_or_else(|| LoadError::MissingKey(key.into()))?;
-    let words: ahash::AHashMap<String, u32> = v.words().map(|(id, token)| (token.to_owned(), id)).collect();
-    let mut pairs = Vec::with_capacity(merges.len());
-    for merge in merges {
-        let (a, b) = merge.split_once(' ').ok_or_else(|| fault(format!("the merge {merge:?} is no pair")))?;
-        let joined = [a, b].concat();
-        // A merge towards a control token would let text become one.
-        if words.contains_key(&joined) {
-            pairs.push((a.to_owned(), b.to_owned()));
-        } else if !v.tokens.contains(&joined) {
-            return Err(fault(format!("the merge {merge:?} gives no token")));
+    /// From the `tokenizer.json` that an imported embedder keeps.
+    fn from_json(json: &str) -> Result<Self, LoadError> {
+        let (model, vocabulary) = HuggingFace::new(json)?;
+        let (prefix, suffix) = model.frame()?;
+        Ok(Self {
+            specials: Specials::none(),
+            bos: prefix.first().copied(),
+            eos: suffix.last().copied(),
+            ends: suffix.clone(),
+            prefix,
+            suffix,
+            vocabulary,
+            model: Model::HuggingFace(Box::new(model)),
+        })
+    }
+
+    /// Appends the tokens of a text in which no special token is named.
+    fn encode_plain(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), RunError> {
+        let start = ids.len();
+        match &self.model {
+            Model::Bpe(m) => m.encode(text, &self.vocabulary, ids),
+            Model::Spm(m) => m.encode(text, &self.vocabulary, ids),
+            Model::Unigram(m) => m.encode(text, &self.vocabulary, ids),
+            Model::WordPiece(m) => m.encode(text, ids)?,
+            Model::HuggingFace(m) => m.encode(text, ids)?,
         }
-    }
-    let model = BPE::builder()
-        .vocab_and_merges(words, pairs)
-        .ignore_merges(splitter.ignore_merges)
-        .cache_capacity(BPE_CACHE)
-        .build()
-        .map_err(fault)?;
-    let mut steps: Vec<PreTokenizerWrapper> = Vec::new();
-    for pattern in splitter.patterns {
-        let pattern = SplitPattern::Regex((*pattern).to_owned());
-        steps.push(Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(fault)?.into());
-    }
-    steps.push(ByteLevel::new(false, false, false).into());
-    let mut hf = HfTokenizer::new(model);
-    hf.with_pre_tokenizer(Some(Sequence::new(steps)));
-    Ok(hf)
-}
-
-fn spm(m: &Metadata, v: &Vocabulary) -> Result<Spm, LoadError> {
-    if v.scores.is_empty() {
-        return Err(LoadError::MissingKey("tokenizer.ggml.scores".into()));
-    }
-    let mut bytes = [None; 256];
-    for (id, token) in (0..).zip(&v.tokens) {
-        if let (TokenKind::Byte, Some(byte)) = (v.kinds[id as usize], byte_token(token)) {
-            bytes[usize::from(byte)] = Some(id);
+        for id in &ids[start..] {
+            match self.vocabulary.kind(*id) {
+                None => return Err(RunError::BadToken { id: *id, vocab: self.vocabulary.len() }),
+                Some(Kind::Control) => {
+                    return Err(RunError::Text(format!("this model's file makes text into the control token {id}")));
+                }
+                Some(_) => {}
+            }
         }
+        Ok(())
     }
-    let unknown = v.id(m, "unknown")?.unwrap_or(0);
-    let prefix_space = m.bool("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
-    let words = v.words().map(|(id, token)| (token.to_owned(), id, v.scores[id as usize]));
-    Ok(Spm::new(words, bytes, unknown, prefix_space))
 }
 
-fn unigram(m: &Metadata, v: &Vocabulary) -> Result<HfTokenizer, LoadError> {
-    if v.scores.is_empty() {
-        return Err(LoadError::MissingKey("tokenizer.ggml.scores".into()));
+/// The tokens before and after a whole sequence, by the keys or the habit of the kind.
+fn frame(metadata: &Metadata, kind: &str, named: &Named) -> Result<(Vec<u32>, Vec<u32>), LoadError> {
+    let flag = |key: &str, default| metadata.bool(key).map(|v| v.unwrap_or(default));
+    let llama3 = kind == "gpt2" && metadata.str("tokenizer.ggml.pre")? == Some("llama-bpe");
+    let add_bos = flag("tokenizer.ggml.add_bos_token", matches!(kind, "llama" | "bert") || llama3)?;
+    let add_eos = flag("tokenizer.ggml.add_eos_token", matches!(kind, "t5" | "bert"))?;
+    let (first, last) = match kind {
+        "bert" => (named.cls.or(named.bos), named.separator.or(named.eos)),
+        _ => (named.bos, named.eos),
+    };
+    if (add_bos && first.is_none()) || (add_eos && last.is_none()) {
+        return Err(LoadError::Tokenizer("a sequence is to be framed by tokens that the file does not name".into()));
     }
-    let unknown = v.id(m, "unknown")?.ok_or_else(|| LoadError::MissingKey("tokenizer.ggml.unknown_token_id".into()))?;
-    // Ids are positions, so control tokens keep their places under names that no text has.
-    let words = (0..).zip(&v.tokens).map(|(id, token)| {
-        let score = f64::from(v.scores[id as usize]);
-        match v.kinds[id as usize] {
-            TokenKind::Control | TokenKind::Unused | TokenKind::Unknown => (format!("\u{0}{id}"), score),
-            TokenKind::UserDefined => (token.clone(), 0.0),
-            _ => (token.clone(), score),
-        }
-    });
-    let model = Unigram::from(words.collect(), Some(unknown as usize), false).map_err(fault)?;
-    let mut hf = HfTokenizer::new(model);
-    if let Some(map) = m.integers("tokenizer.ggml.precompiled_charsmap")?.filter(|map| !map.is_empty()) {
-        let map: Vec<u8> = map.iter().map(|b| *b as u8).collect();
-        hf.with_normalizer(Some(Precompiled::from(&map).map_err(|e| fault(format!("the normalisation map: {e:?}")))?));
-    }
-    let steps: Vec<PreTokenizerWrapper> =
-        vec![WhitespaceSplit.into(), Metaspace::new('\u{2581}', PrependScheme::Always, true).into()];
-    hf.with_pre_tokenizer(Some(Sequence::new(steps)));
-    Ok(hf)
-}
-
-/// A tokenizer that an import kept as it was; padding, truncation and framing are not its business here.
-fn kept_json(json: &str, v: &Vocabulary) -> Result<HfTokenizer, LoadError> {
-    let mut hf = HfTokenizer::from_bytes(json.as_bytes()).map_err(fault)?;
-    hf.with_padding(None);
-    hf.with_truncation(None).map_err(fault)?;
-    // Control tokens in a text are text.
-    hf.set_encode_special_tokens(true);
-    if hf.get_vocab_size(true) > v.tokens.len() {
-        let what = format!("{} tokens in the kept tokenizer, {} in the file", hf.get_vocab_size(true), v.tokens.len());
-        return Err(LoadError::Tokenizer(what));
-    }
-    Ok(hf)
-}
-
-/// `<0x41>` is the byte 0x41.
-fn byte_token(token: &str) -> Option<u8> {
-    u8::from_str_radix(token.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok()
-}
-
-/// Every token that ends an answer: those of the keys, and control tokens with names known to do so.
-fn ends(m: &Metadata, v: &Vocabulary, eos: Option<u32>) -> Result<Vec<u32>, LoadError> {
-    const NAMES: [&str; 8] = [
-        "<|eot_id|>",
-        "<|im_end|>",
-        "<|end|>",
-        "<end_of_turn>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<EOT>",
-        "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
-    ];
-    let mut ends: Vec<u32> = eos.into_iter().collect();
-    ends.extend(v.id(m, "eot")?);
-    ends.extend(v.id(m, "eom")?);
-    ends.extend((0..).zip(&v.tokens).filter(|(_, t)| NAMES.contains(&t.as_str())).map(|(id, _): (u32, _)| id));
-    ends.sort_unstable();
-    ends.dedup();
-    Ok(ends)
+    let list = |id: Option<u32>, add: bool| id.filter(|_| add).into_iter().collect();
+    Ok((list(first, add_bos), list(last, add_eos)))
 }

@@ -5,11 +5,12 @@
 
 use tokenizers::utils::SysRegex;
 
-use crate::error::{LoadError, RunError};
+use crate::error::LoadError;
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN2: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const DIGIT: &str = r"\p{N}";
 
@@ -20,19 +21,25 @@ pub(super) struct Splitter {
     patterns: Vec<SysRegex>,
 }
 
+/// The patterns of a pre-tokenizer name, and whether words that are tokens are taken whole; none if not known.
+pub(super) fn patterns(name: &str) -> Option<(&'static [&'static str], bool)> {
+    Some(match name {
+        "gpt-2" | "gpt2" | "jina-v2-en" | "jina-v2-es" | "jina-v2-de" | "jina-v2-code" | "jina-es" | "jina-de"
+        | "roberta-bpe" | "modern-bert" | "exaone4" | "olmo" | "mpt" | "phi-2" => (&[GPT2], false),
+        "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" => (&[DIGIT, GPT2], false),
+        "llama-bpe" | "llama3" | "llama-v3" | "falcon3" | "pixtral" | "lfm2" => (&[LLAMA3], true),
+        "dbrx" | "smaug-bpe" | "glm4" | "chatglm-bpe" => (&[LLAMA3], false),
+        "qwen2" | "deepseek-r1-qwen" | "megrez" | "stablelm2" | "hunyuan" => (&[QWEN2], false),
+        "qwen35" => (&[QWEN35], false),
+        _ => return None,
+    })
+}
+
 impl Splitter {
     /// The splitter of a pre-tokenizer name, and whether words that are tokens are taken whole.
     pub(super) fn named(name: &str) -> Result<(Self, bool), LoadError> {
-        let (patterns, whole_words): (&[&str], bool) = match name {
-            "gpt-2" | "gpt2" | "jina-es" | "jina-de" | "jina-v2-es" | "jina-v2-de" | "jina-v2-code" | "roberta-bpe"
-            | "modern-bert" | "exaone4" | "olmo" | "mpt" | "phi-2" => (&[GPT2], false),
-            "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" => (&[DIGIT, GPT2], false),
-            "llama-bpe" | "llama3" | "llama-v3" | "falcon3" | "pixtral" | "lfm2" => (&[LLAMA3], true),
-            "dbrx" | "smaug-bpe" | "glm4" | "chatglm-bpe" => (&[LLAMA3], false),
-            "qwen2" | "deepseek-r1-qwen" | "megrez" | "stablelm2" | "hunyuan" => (&[QWEN2], false),
-            "qwen35" => (&[QWEN35], false),
-            other => return Err(LoadError::Tokenizer(format!("the pre-tokenizer {other:?} is not known"))),
-        };
+        let (patterns, whole_words) =
+            patterns(name).ok_or_else(|| LoadError::Tokenizer(format!("the pre-tokenizer {name:?} is not known")))?;
         let patterns = patterns
             .iter()
             .map(|p| SysRegex::new(p).map_err(|e| LoadError::Tokenizer(format!("pattern {p:?}: {e}"))))
@@ -41,9 +48,8 @@ impl Splitter {
     }
 
     /// Calls `word` for each word, in order; together they are the text.
-    pub(super) fn split(&self, text: &str, word: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+    pub(super) fn split(&self, text: &str, word: &mut dyn FnMut(&str)) {
         split_by(&self.patterns, text, word);
-        Ok(())
     }
 }
 

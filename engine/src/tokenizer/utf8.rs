@@ -1,44 +1,40 @@
-//! Text from tokens as they come: a token may end inside a character.
+//! Text out of a stream of bytes that is cut anywhere, as tokens cut it.
 
-/// Holds back the bytes of an unfinished character.
-#[derive(Debug, Default)]
+/// Turns pieces of UTF-8 into text. At most three bytes of an unfinished character are held back.
+#[derive(Debug, Default, Clone)]
 pub struct Utf8Stream {
-    rest: Vec<u8>,
+    held: Vec<u8>,
 }
 
 impl Utf8Stream {
-    /// Takes bytes and returns what is now whole. Bytes that can never become a character turn into U+FFFD.
+    /// Takes more bytes and gives all the text that is complete. What can never become a character is U+FFFD.
     pub fn push(&mut self, bytes: &[u8]) -> String {
-        self.rest.extend_from_slice(bytes);
-        let mut out = String::new();
-        let mut used = 0;
-        for chunk in self.rest.utf8_chunks() {
-            out.push_str(chunk.valid());
-            used += chunk.valid().len();
-            let invalid = chunk.invalid();
-            if invalid.is_empty() {
-                continue;
-            }
-            let at_end = used + invalid.len() == self.rest.len();
-            if at_end && could_continue(invalid) {
+        self.held.extend_from_slice(bytes);
+        let mut text = String::with_capacity(self.held.len());
+        let mut done = 0;
+        for chunk in self.held.utf8_chunks() {
+            text.push_str(chunk.valid());
+            done += chunk.valid().len();
+            let bad = chunk.invalid();
+            if bad.is_empty() || (done + bad.len() == self.held.len() && may_continue(bad)) {
                 break;
             }
-            out.push(char::REPLACEMENT_CHARACTER);
-            used += invalid.len();
+            text.push(char::REPLACEMENT_CHARACTER);
+            done += bad.len();
         }
-        self.rest.drain(..used);
-        out
+        self.held.drain(..done);
+        text
     }
 
-    /// What is left at the end; an unfinished character becomes U+FFFD.
+    /// Ends the stream: an unfinished character is U+FFFD.
     pub fn finish(&mut self) -> String {
-        let rest = std::mem::take(&mut self.rest);
-        String::from_utf8_lossy(&rest).into_owned()
+        let held = std::mem::take(&mut self.held);
+        String::from_utf8_lossy(&held).into_owned()
     }
 }
 
 /// Whether more bytes could complete this beginning of a character.
-fn could_continue(bytes: &[u8]) -> bool {
+fn may_continue(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
 }
 
@@ -48,21 +44,39 @@ mod tests {
 
     #[test]
     fn any_cut_gives_the_same_text() {
-        let text = "aé漢🙂 z";
-        for width in 1..=5 {
+        let text = "aß→𝄞 你好 e\u{301}\u{200d}🏳️‍🌈 end";
+        for step in 1..7 {
             let mut stream = Utf8Stream::default();
-            let mut out: String = text.as_bytes().chunks(width).map(|c| stream.push(c)).collect();
-            out.push_str(&stream.finish());
-            assert_eq!(out, text);
+            let mut out: String = text.as_bytes().chunks(step).map(|c| stream.push(c)).collect();
+            out += &stream.finish();
+            assert_eq!(out, text, "pieces of {step}");
         }
     }
 
     #[test]
-    fn broken_bytes_are_replaced_and_do_not_block() {
+    fn what_comes_out_byte_by_byte_equals_the_lossy_reading_of_the_whole() {
+        // All triples of awkward bytes, between ASCII.
+        let awkward = [0x41, 0x80, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff];
+        for a in awkward {
+            for b in awkward {
+                for c in awkward {
+                    let bytes = [b'x', a, b, c, b'y', a, b];
+                    let mut stream = Utf8Stream::default();
+                    let mut out: String = bytes.iter().map(|b| stream.push(&[*b])).collect();
+                    out += &stream.finish();
+                    assert_eq!(out, String::from_utf8_lossy(&bytes), "{bytes:x?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_unfinished_character_is_held_back_and_no_more() {
         let mut stream = Utf8Stream::default();
-        assert_eq!(stream.push(b"a\xffb\xe6"), "a\u{fffd}b");
-        assert_eq!(stream.push(b"\xbc\xa2!"), "漢!");
-        assert_eq!(stream.push(b"\xe6\xbc"), "");
-        assert_eq!(stream.finish(), "\u{fffd}");
+        assert_eq!(stream.push(b"ab\xf0\x9f\x98"), "ab");
+        assert_eq!(stream.push(b"\x80c"), "😀c");
+        assert_eq!(stream.push(b"\xe4\xbd"), "");
+        assert_eq!(stream.push(b"z"), "\u{fffd}z");
+        assert_eq!(stream.finish(), "");
     }
 }

@@ -1,0 +1,96 @@
+//! Tokens are equal to those of the reference implementations, id by id. The goldens and how they were made are in
+//! `golden/make_tokens.py`.
+
+mod support;
+
+use std::path::Path;
+
+use satchel_engine::gguf::Gguf;
+use satchel_engine::{Special, Tokenizer};
+use serde_json::Value as Json;
+
+fn golden(name: &str) -> Json {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/tok_{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn texts() -> Vec<String> {
+    let texts: Vec<String> = golden("texts").as_array().unwrap().iter().map(|t| t.as_str().unwrap().into()).collect();
+    assert!(texts.len() >= 100);
+    texts
+}
+
+fn ids(list: &Json) -> Vec<u32> {
+    list.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect()
+}
+
+fn open(name: &str) -> Tokenizer {
+    let gguf = Gguf::open(&support::model(name)).unwrap();
+    let start = std::time::Instant::now();
+    let tokenizer = Tokenizer::from_gguf(gguf.metadata()).unwrap();
+    let (ms, mib) = (start.elapsed().as_secs_f64() * 1e3, tokenizer.memory_bytes() as f64 / f64::from(1 << 20));
+    println!("{name}: {} tokens loaded in {ms:.1} ms, {mib:.1} MiB", tokenizer.vocab_len());
+    tokenizer
+}
+
+/// All differences at once: one wrong rule shows in many texts.
+fn assert_same(name: &str, found: &[(String, Vec<u32>, Vec<u32>)], tokenizer: &Tokenizer) {
+    let wrong: Vec<String> = found
+        .iter()
+        .filter(|(_, ours, theirs)| ours != theirs)
+        .map(|(text, ours, theirs)| {
+            let show =
+                |ids: &[u32]| ids.iter().map(|id| tokenizer.token_name(*id).unwrap_or_default()).collect::<Vec<_>>();
+            let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+            let part = |ids: &[u32]| show(&ids[same..ids.len().min(same + 8)]);
+            format!("{text:?}\n  from token {same}: ours {:?}, theirs {:?}", part(ours), part(theirs))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{name}: {} of {} texts differ\n{}", wrong.len(), found.len(), wrong.join("\n"));
+}
+
+/// Texts and prompts against llama.cpp.
+fn compare(name: &str, expected: &dyn Fn(&str) -> bool) {
+    let tokenizer = open(name);
+    let golden = golden(name);
+    let texts = texts();
+    let lists = golden["ids"].as_array().unwrap();
+    assert_eq!(texts.len(), lists.len());
+    let mut found = Vec::new();
+    for (text, list) in texts.iter().zip(lists).filter(|(text, _)| !expected(text)) {
+        let ours = tokenizer.encode(text, Special::Text).unwrap();
+        assert!(!ours.iter().any(|id| tokenizer.is_control(*id)), "{text:?} became a control token");
+        assert_eq!(tokenizer.decode(&ours), text.replace('\u{2581}', space_of(name)), "decoded");
+        found.push((text.clone(), ours, ids(list)));
+    }
+    for pair in golden["prompts"].as_array().unwrap() {
+        let text = pair[0].as_str().unwrap();
+        found.push((text.into(), tokenizer.encode(text, Special::Template).unwrap(), ids(&pair[1])));
+    }
+    assert_same(name, &found, &tokenizer);
+}
+
+/// SentencePiece knows no U+2581 in text: it is the space.
+fn space_of(name: &str) -> &'static str {
+    if name.starts_with("gemma") { " " } else { "\u{2581}" }
+}
+
+#[test]
+fn smollm2_equals_llama_cpp() {
+    compare("smollm2-135m-instruct", &|_| false);
+}
+
+#[test]
+fn qwen_equals_llama_cpp() {
+    compare("qwen2.5-coder-1.5b-instruct", &|_| false);
+}
+
+#[test]
+fn gemma_equals_llama_cpp() {
+    // llama.cpp takes `</s>` for an end of text in every model; in this one it is the HTML tag, a user-defined token.
+    let tag = "</s>";
+    compare("gemma-3-270m", &|text| text.contains(tag));
+    let tokenizer = open("gemma-3-270m");
+    assert_eq!(tokenizer.encode(tag, Special::Text).unwrap().len(), 1);
+}
