@@ -83,7 +83,8 @@ impl Embedding {
 fn take(index: &Index, limit: usize) -> Result<Vec<Item>, Error> {
     index.store().read(|c| {
         let mut items = Vec::new();
-        for document_id in documents::unembedded(c, DOCUMENTS)? {
+        let epoch = state::number(c, state::EPOCH)?;
+        for document_id in documents::unembedded(c, epoch, DOCUMENTS)? {
             let Some(document) = documents::by_id(c, document_id)? else { continue };
             for passage in passages::unembedded(c, document_id, limit - items.len())? {
                 let body = text::get(c, document_id, passage.byte_start, passage.byte_end)?;

@@ -3,6 +3,9 @@
 //! hnsw_rs cannot delete, panics on a NaN distance and can end the process when it reloads a bad dump. So: only finite
 //! vectors enter (they are made from checked ones), nothing is ever reloaded, points that are gone are filtered out of the
 //! results, and the graph is built anew when too many are gone.
+//!
+//! The exact scan of 384 dimensions took (p50, two busy cores with AVX2, `examples/vectors.rs`, whole search) 1.2 ms at 20,000
+//! vectors, 4.1 ms at 48,000 and 8 to 10 ms at 100,000: the graph starts where the scan passes 5 ms.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

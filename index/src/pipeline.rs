@@ -353,10 +353,11 @@ impl Files {
             }
         };
         shared.tracker.file_done(work.bytes);
+        // Also where nothing changed: passages that lack vectors waited until that was known.
+        if matches!(ingested, Ingested::Unchanged | Ingested::Written { state: State::Pending, .. }) {
+            shared.tracker.more_to_embed();
+        }
         if let Ingested::Written { state, reason } = ingested {
-            if state == State::Pending {
-                shared.tracker.more_to_embed();
-            }
             shared.tracker.emit(Event::File { path: work.path.clone(), state, reason });
         }
         Ok(())

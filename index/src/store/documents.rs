@@ -311,11 +311,11 @@ pub(crate) fn counts(connection: &Connection) -> Result<Counts, Error> {
     Ok(counts)
 }
 
-/// Documents that still lack vectors, the latest change first.
-pub(crate) fn unembedded(connection: &Connection, limit: usize) -> Result<Vec<i64>, Error> {
-    let sql = "SELECT id FROM documents WHERE unembedded > 0 ORDER BY since DESC LIMIT ?1";
+/// Documents that still lack vectors, the latest change first. Those that are about to be cut anew wait for that.
+pub(crate) fn unembedded(connection: &Connection, epoch: i64, limit: usize) -> Result<Vec<i64>, Error> {
+    let sql = "SELECT id FROM documents WHERE unembedded > 0 AND epoch = ?2 AND NOT stale ORDER BY since DESC LIMIT ?1";
     let mut statement = connection.prepare_cached(sql).doing("list what is to be embedded")?;
-    let rows = statement.query_map([count(limit)], |row| row.get(0));
+    let rows = statement.query_map(params![count(limit), epoch], |row| row.get(0));
     rows.and_then(Iterator::collect).doing("list what is to be embedded")
 }
 
