@@ -1,11 +1,25 @@
 //! The satchel binary: the command line in front, the daemon behind it.
 
+mod answer;
+mod app;
+mod backend;
+mod bench;
 mod cli;
+mod complete;
+mod doctor;
+mod gate;
+mod hub;
+mod memory;
+mod models;
 mod paths;
-mod unlinked;
+mod service;
+mod threads;
+mod translate;
+mod vectors;
+mod writer;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run(std::env::args_os(), &unlinked::Unlinked)
+    cli::run(std::env::args_os(), &backend::Local)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::LoadError;
 use crate::gguf::Gguf;
 use crate::kernels::Kernels;
-use crate::model::{Compute, Config, Decoder, Scratch, Weights, WorkerScratch, workers};
+use crate::model::{Compute, Config, Decoder, Weights, WorkerScratch, workers};
 use crate::pool::Pool;
 
 /// A loaded decoder. Cheap to share; weights stay in the mapping of the file.
@@ -72,12 +72,6 @@ impl Llm {
     #[must_use]
     pub fn bytes_per_token(&self) -> usize {
         self.weights.bytes_per_token()
-    }
-
-    /// Bytes of buffers that a session of `batch` tokens a pass takes besides its KV cache.
-    #[must_use]
-    pub fn scratch_bytes(&self, batch: usize) -> usize {
-        Scratch::bytes(&self.config, batch)
     }
 
     /// A pass over the layers.

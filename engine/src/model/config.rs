@@ -194,6 +194,12 @@ impl Config {
         self.arch == Architecture::Bert
     }
 
+    /// Bytes of buffers that a session takes besides its KV cache, computing `batch` tokens a pass.
+    #[must_use]
+    pub fn scratch_bytes(&self, batch: usize) -> usize {
+        super::forward::Scratch::bytes(self, batch)
+    }
+
     /// Bytes of the KV cache for one token: keys and values of all layers as halves.
     #[must_use]
     pub fn kv_bytes_per_token(&self) -> usize {

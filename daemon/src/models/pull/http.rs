@@ -133,4 +133,4 @@ fn range_start<T>(response: &Response<T>) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,0 +1,296 @@
+//! A question to a cited answer: retrieve, fit, generate, support.
+
+mod cite;
+mod prompt;
+mod support;
+mod text;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use satchel_engine::error::RunError;
+use satchel_index::{Freshness, Hit, Index};
+use satchel_ipc::wire::{AskReply, AskRequest, Citation, Event, Quote, Timings};
+use satchel_ipc::{Code, ErrorBody, Exchange};
+
+use crate::translate;
+use crate::writer::Writer;
+use cite::{Citer, Step};
+use support::{Evidence, find};
+
+/// Passages read unless the request says otherwise. Five of about 200 tokens hold the answer nearly as often as ten and
+/// cost half the prefill.
+pub const DEFAULT_PASSAGES: u32 = 5;
+/// Most passages that a request may ask for.
+pub const MAX_PASSAGES: u32 = 50;
+/// Longest answer unless the request says otherwise, in tokens.
+pub const DEFAULT_ANSWER_TOKENS: usize = 256;
+/// Longest question in bytes; a longer one is a document.
+pub const MAX_QUESTION_BYTES: usize = 16 << 10;
+
+/// What an abstaining answer says.
+const ABSTAINED: &str = "The documents do not contain an answer to this question.";
+
+/// A passage that the answer may rest on.
+#[derive(Debug, Clone)]
+struct Source {
+    title: String,
+    text: String,
+    place: Place,
+}
+
+/// Where a source comes from.
+#[derive(Debug, Clone)]
+enum Place {
+    /// A document of the index.
+    Index(Box<Hit>),
+    /// Given in the request.
+    Given(usize),
+}
+
+/// What a request is answered from.
+#[derive(Debug)]
+pub enum Passages {
+    /// Hits of the index, best first.
+    Found(Vec<Hit>),
+    /// Texts of the request.
+    Given(Vec<String>),
+}
+
+/// Answers `request` from `passages` with `writer`. Tokens, quotes and citations go to the exchange as they come.
+///
+/// # Errors
+/// The codes of the contract; abstaining is no error but a reply.
+pub fn answer(
+    request: &AskRequest,
+    passages: Passages,
+    index: &Index,
+    writer: &Writer,
+    exchange: &Exchange,
+    started: Instant,
+) -> Result<AskReply, ErrorBody> {
+    let retrieve = started.elapsed();
+    let sources = sources(passages);
+    let hits: Vec<_> = sources.iter().filter_map(Source::hit).collect();
+    exchange.events.emit(Event::Sources { sources: hits.clone() })?;
+    let mut reply = AskReply { sources: hits, ..AskReply::default() };
+    reply.timings.retrieve_ms = millis(retrieve);
+    if sources.is_empty() {
+        return Ok(abstain(reply, started));
+    }
+    let question = text::terms(&request.question);
+    first_quote(&request.question, &sources, index, exchange)?;
+    let max_tokens = request.max_tokens.map_or(DEFAULT_ANSWER_TOKENS, |n| n as usize);
+    let cancelled = || exchange.cancel.is_cancelled();
+    let mut session = writer.session(&cancelled).ok_or_else(|| cancelled_error(exchange))?;
+    let room = session.capacity().saturating_sub(max_tokens);
+    let shown: Vec<_> = sources.iter().map(|s| prompt::Shown { title: &s.title, text: &s.text }).collect();
+    let (ids, fitting) = prompt::encode(
+        writer.tokenizer(),
+        writer.template(),
+        &request.question,
+        &shown,
+        &request.conversation,
+        room,
+    )
+    .map_err(|e| run_error(&e, exchange))?;
+    let texts: Vec<&str> = sources[..fitting].iter().map(|s| s.text.as_str()).collect();
+    let mut out = Written { citer: Citer::new(question, &texts), sources: &sources, index, exchange, reply, first: None, failed: None };
+    let generated = writer
+        .generate(&mut session, &ids, max_tokens, &cancelled, &mut |piece| out.push(piece))
+        .map_err(|e| run_error(&e, exchange))?;
+    drop(session);
+    let steps = out.citer.finish();
+    out.take(steps);
+    if let Some(error) = out.failed {
+        return Err(error);
+    }
+    let (mut reply, first, counts) = (out.reply, out.first, out.citer.counts());
+    reply.timings = Timings {
+        retrieve_ms: millis(retrieve),
+        prefill_ms: millis(generated.prefill),
+        first_token_ms: first.map_or(0, |t| millis(t.duration_since(started))),
+        total_ms: 0,
+        prompt_tokens: ids.len() as u64,
+        reused_tokens: generated.reused as u64,
+        generated_tokens: generated.tokens as u64,
+    };
+    // A model that says there is no answer, and one whose every sentence lacks support, have none.
+    if prompt::is_refusal(&reply.answer) || counts.0 == 0 {
+        return Ok(abstain(reply, started));
+    }
+    reply.timings.total_ms = millis(started.elapsed());
+    Ok(reply)
+}
+
+/// The answer as it grows.
+struct Written<'a> {
+    citer: Citer,
+    sources: &'a [Source],
+    index: &'a Index,
+    exchange: &'a Exchange,
+    reply: AskReply,
+    first: Option<Instant>,
+    failed: Option<ErrorBody>,
+}
+
+impl Written<'_> {
+    /// Takes generated text; false ends the generation.
+    fn push(&mut self, piece: &str) -> bool {
+        let steps = self.citer.push(piece);
+        self.take(steps);
+        self.failed.is_none()
+    }
+
+    fn take(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            let text = match step {
+                Step::Text(text) if self.reply.answer.is_empty() => text.trim_start().to_owned(),
+                Step::Text(text) => text,
+                Step::Cite(support) => match self.cite(&support) {
+                    Ok(Some(n)) => format!(" [{n}]"),
+                    Ok(None) => continue,
+                    Err(error) => {
+                        self.failed = Some(error);
+                        return;
+                    }
+                },
+            };
+            if text.is_empty() {
+                continue;
+            }
+            self.first.get_or_insert_with(Instant::now);
+            self.reply.answer.push_str(&text);
+            if let Err(error) = self.exchange.events.emit(Event::Token { text }) {
+                self.failed = Some(error);
+                return;
+            }
+        }
+    }
+
+    /// Records the citation and gives its number; none when the file no longer has the quote.
+    fn cite(&mut self, support: &support::Support) -> Result<Option<u32>, ErrorBody> {
+        let source = &self.sources[support.passage];
+        let citation = source.citation(support.quote.clone(), self.index)?;
+        if !citation.verified {
+            return Ok(None);
+        }
+        let same = |c: &&Citation| c.path == citation.path && c.byte_start == citation.byte_start;
+        if let Some(known) = self.reply.citations.iter().find(same) {
+            return Ok(Some(known.n));
+        }
+        let n = self.reply.citations.len() as u32 + 1;
+        let citation = Citation { n, ..citation };
+        self.reply.citations.push(citation.clone());
+        self.exchange.events.emit(Event::Citation(citation))?;
+        Ok(Some(n))
+    }
+}
+
+impl Source {
+    fn hit(&self) -> Option<satchel_ipc::wire::Hit> {
+        match &self.place {
+            Place::Index(hit) => Some(translate::hit(hit)),
+            Place::Given(_) => None,
+        }
+    }
+
+    /// The citation of some bytes of this source, without its number.
+    fn citation(&self, quote: std::ops::Range<usize>, index: &Index) -> Result<Citation, ErrorBody> {
+        let text = &self.text[quote.clone()];
+        let lines_before = self.text[..quote.start].matches('\n').count() as u32;
+        let lines_within = text.matches('\n').count() as u32;
+        let (path, first_line, first_byte, verified) = match &self.place {
+            Place::Given(i) => (format!("passage:{}", i + 1), 1, 0, true),
+            Place::Index(hit) => {
+                let at = hit.byte_start + quote.start;
+                let fresh = index.verify_span(&hit.path, hit.in_file, at, text).map_err(|e| translate::index_error(&e))?;
+                (hit.document_id.clone(), hit.line_start, hit.byte_start, fresh == Freshness::Fresh)
+            }
+        };
+        Ok(Citation {
+            n: 0,
+            document_id: path.clone(),
+            path,
+            page: None,
+            line_start: first_line + lines_before,
+            line_end: first_line + lines_before + lines_within,
+            quote: text.to_owned(),
+            byte_start: (first_byte + quote.start) as u64,
+            byte_end: (first_byte + quote.end) as u64,
+            verified,
+        })
+    }
+}
+
+fn sources(passages: Passages) -> Vec<Source> {
+    match passages {
+        Passages::Given(texts) => texts
+            .into_iter()
+            .enumerate()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .map(|(i, text)| Source { title: String::new(), text, place: Place::Given(i) })
+            .collect(),
+        Passages::Found(hits) => hits
+            .into_iter()
+            .map(|hit| Source {
+                title: if hit.heading.is_empty() { hit.title.clone() } else { format!("{} > {}", hit.title, hit.heading) },
+                text: hit.text.clone(),
+                place: Place::Index(Box::new(hit)),
+            })
+            .collect(),
+    }
+}
+
+/// Shows the sentence that shares most with the question, before anything is generated.
+fn first_quote(question: &str, sources: &[Source], index: &Index, exchange: &Exchange) -> Result<(), ErrorBody> {
+    if !exchange.events.is_open() {
+        return Ok(());
+    }
+    let evidence: Vec<Evidence> = sources.iter().map(|s| Evidence::new(&s.text)).collect();
+    let Some(best) = find(question, &Default::default(), &evidence) else { return Ok(()) };
+    let citation = sources[best.passage].citation(best.quote, index)?;
+    if !citation.verified {
+        return Ok(());
+    }
+    exchange.events.emit(Event::Quote(Quote {
+        source: best.passage as u32,
+        path: citation.path,
+        line_start: citation.line_start,
+        line_end: citation.line_end,
+        text: citation.quote,
+    }))
+}
+
+fn abstain(reply: AskReply, started: Instant) -> AskReply {
+    let timings = Timings { total_ms: millis(started.elapsed()), ..reply.timings };
+    AskReply { answer: ABSTAINED.to_owned(), abstained: true, citations: Vec::new(), timings, ..reply }
+}
+
+fn cancelled_error(exchange: &Exchange) -> ErrorBody {
+    match exchange.cancel.check() {
+        Err(error) => error,
+        Ok(()) => ErrorBody::new(Code::Cancelled, "the question was given up"),
+    }
+}
+
+fn run_error(e: &RunError, exchange: &Exchange) -> ErrorBody {
+    match e {
+        RunError::Cancelled => cancelled_error(exchange),
+        RunError::TooLong { needed, limit } => {
+            ErrorBody::new(Code::TooLong, format!("the question has {needed} tokens > {limit} that fit the context"))
+                .with_hint("ask a shorter question, or start the daemon with a larger --context")
+        }
+        RunError::NotFinite => ErrorBody::new(Code::ModelInvalid, e.to_string()).with_hint("pull the model again"),
+        other => ErrorBody::new(Code::Error, other.to_string()),
+    }
+}
+
+fn millis(d: Duration) -> u64 {
+    d.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// The folders named in a filter, as paths.
+pub fn folders(request: &AskRequest) -> Vec<PathBuf> {
+    request.filter.iter().flat_map(|f| &f.path_prefix).map(PathBuf::from).collect()
+}

@@ -1,0 +1,527 @@
+//! The daemon's parts, how they start and how they stop.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use satchel_engine::pool::Pool;
+use satchel_index::{Counts, Index, Indexer};
+use satchel_ipc::wire::{DaemonState, Event, IndexProgress};
+use satchel_ipc::{Code, ErrorBody, Exchange};
+
+use crate::cli::serve::ServeArgs;
+use crate::gate::Gate;
+use crate::hub::Hub;
+use crate::models::{self, Store, catalogue};
+use crate::paths::Paths;
+use crate::threads::compute_threads;
+use crate::translate;
+use crate::vectors::Vectors;
+use crate::writer::{DEFAULT_CONTEXT, Writer};
+
+/// Troubles kept for `status`: the latest ones.
+const MAX_WARNINGS: usize = 8;
+/// How often a request that waits for a model looks whether it should give up.
+const WAIT_STEP: Duration = Duration::from_millis(100);
+/// Rest after a failed download before it is tried again, unless a question asks for it.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// A model on its way.
+#[derive(Debug)]
+enum Slot<T> {
+    /// Nobody asked for it yet.
+    Absent,
+    /// Being fetched or opened.
+    Coming,
+    /// In use.
+    Ready(Arc<T>),
+    /// Not to be had; asking again tries again.
+    Failed(ErrorBody),
+}
+
+impl<T> Slot<T> {
+    fn ready(&self) -> Option<Arc<T>> {
+        match self {
+            Self::Ready(model) => Some(Arc::clone(model)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Models {
+    embedder: Slot<Vectors>,
+    writer: Slot<Writer>,
+    /// A question waits for the writer.
+    writer_wanted: bool,
+    downloading: bool,
+}
+
+/// The daemon.
+pub struct App {
+    index: Index,
+    indexer: Mutex<Option<Indexer>>,
+    store: Store,
+    pool: Arc<Pool>,
+    gate: Arc<Gate>,
+    hub: Arc<Hub>,
+    models: Mutex<Models>,
+    changed: Condvar,
+    stopping: Arc<AtomicBool>,
+    /// Roots whose first scan has not ended.
+    new_roots: Mutex<HashSet<PathBuf>>,
+    troubles: Arc<Mutex<Vec<String>>>,
+    /// Since when there has been work.
+    busy_since: Arc<Mutex<Option<Instant>>>,
+    args: ServeArgs,
+    loader: Mutex<Option<JoinHandle<()>>>,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl App {
+    /// Opens the index, starts following the folders, and begins to fetch and open the embedder. Returns at once.
+    ///
+    /// # Errors
+    /// The index cannot be opened, a folder of the command line cannot be watched, a named model does not exist.
+    pub fn start(paths: &Paths, args: &ServeArgs) -> Result<Arc<Self>, ErrorBody> {
+        let store = Store::new(&paths.models);
+        if let Some(model) = &args.model {
+            // A name of the catalogue may still have to be fetched; a path must be there.
+            if catalogue::find(model).is_none() {
+                store.resolve(model)?;
+            }
+        }
+        let index = Index::open(&paths.index).map_err(|e| translate::index_error(&e))?;
+        let hub = Arc::new(Hub::default());
+        let troubles = Arc::new(Mutex::new(Vec::new()));
+        let busy_since = Arc::new(Mutex::new(Some(Instant::now())));
+        let tell = teller(&index, Arc::clone(&hub), Arc::clone(&troubles), Arc::clone(&busy_since));
+        let indexer = Indexer::start(index.clone(), None, tell).map_err(|e| translate::index_error(&e))?;
+        let threads = args.threads.map_or_else(compute_threads, usize::from);
+        let app = Arc::new(Self {
+            index,
+            indexer: Mutex::new(Some(indexer)),
+            store,
+            pool: Arc::new(Pool::new(threads)),
+            gate: Arc::new(Gate::default()),
+            hub,
+            models: Mutex::new(Models {
+                embedder: Slot::Coming,
+                writer: Slot::Absent,
+                writer_wanted: false,
+                downloading: false,
+            }),
+            changed: Condvar::new(),
+            stopping: Arc::new(AtomicBool::new(false)),
+            new_roots: Mutex::default(),
+            troubles,
+            busy_since,
+            args: args.clone(),
+            loader: Mutex::new(None),
+        });
+        for folder in &args.folders {
+            let folder = std::path::absolute(folder)
+                .map_err(|e| ErrorBody::bad_request(format!("the folder {folder:?} cannot be used: {e}")))?;
+            app.watch(&folder)?;
+        }
+        let loader = Arc::clone(&app);
+        let thread = std::thread::Builder::new()
+            .name("models".into())
+            .spawn(move || loader.load_models())
+            .map_err(|e| ErrorBody::new(Code::Error, format!("cannot start a thread: {e}")))?;
+        *lock(&app.loader) = Some(thread);
+        Ok(app)
+    }
+
+    /// Ends everything that `start` began; the index is closed when this returns.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        if let Some(vectors) = self.vectors_if_ready() {
+            vectors.stop();
+        }
+        self.changed.notify_all();
+        if let Some(indexer) = lock(&self.indexer).take() {
+            indexer.shutdown();
+        }
+        if let Some(thread) = lock(&self.loader).take() {
+            // A panic there was told by its own message; nothing is left to undo.
+            let _ = thread.join();
+        }
+    }
+
+    /// The index.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The followers of events.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Priority of answers over ingest.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The memory promise, if one was made.
+    pub fn budget(&self) -> Option<u64> {
+        self.args.budget
+    }
+
+    /// Context of an answer in tokens.
+    pub fn context(&self) -> usize {
+        self.args.context.map_or(DEFAULT_CONTEXT, |n| n as usize)
+    }
+
+    /// Watches a folder.
+    pub fn watch(&self, folder: &Path) -> Result<(), ErrorBody> {
+        let known = self.index.roots().map_err(|e| translate::index_error(&e))?;
+        let root = self.index.add_root(folder).map_err(|e| translate::index_error(&e))?;
+        if !known.iter().any(|r| r.path == root) {
+            lock(&self.new_roots).insert(root);
+            self.rescan();
+        }
+        // With something to answer from, the model that answers is fetched too.
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Looks at all folders again.
+    pub fn rescan(&self) {
+        if let Some(indexer) = &*lock(&self.indexer) {
+            indexer.rescan();
+        }
+    }
+
+    /// Whether everything known is indexed, the embedder included.
+    pub fn is_idle(&self) -> bool {
+        if matches!(lock(&self.models).embedder, Slot::Coming | Slot::Absent) {
+            return false;
+        }
+        let idle = lock(&self.indexer).as_ref().is_some_and(|i| i.wait_idle(Duration::ZERO));
+        if idle {
+            lock(&self.new_roots).clear();
+        }
+        idle
+    }
+
+    /// Whether the first scan of a root has not ended.
+    pub fn is_new_root(&self, path: &Path) -> bool {
+        lock(&self.new_roots).contains(path) || matches!(lock(&self.models).embedder, Slot::Coming)
+    }
+
+    /// What the daemon is doing.
+    pub fn state(&self, counts: &Counts) -> DaemonState {
+        if self.stopping.load(Ordering::Relaxed) {
+            return DaemonState::Stopping;
+        }
+        let models = lock(&self.models);
+        if models.downloading {
+            return DaemonState::Downloading;
+        }
+        if matches!(models.embedder, Slot::Coming) || (models.writer_wanted && matches!(models.writer, Slot::Coming)) {
+            return DaemonState::Loading;
+        }
+        if counts.pending > 0 { DaemonState::Indexing } else { DaemonState::Ready }
+    }
+
+    /// How long there has been unfinished work, in milliseconds; 0 when there is none.
+    pub fn lag_ms(&self) -> u64 {
+        lock(&self.busy_since).map_or(0, |since| since.elapsed().as_millis() as u64)
+    }
+
+    /// What a person should know.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = lock(&self.troubles).clone();
+        let models = lock(&self.models);
+        if let Slot::Failed(e) = &models.embedder {
+            all.push(format!("search by meaning is off: {}", e.message));
+        }
+        if let Slot::Failed(e) = &models.writer {
+            all.push(format!("answers are off: {}", e.message));
+        }
+        all
+    }
+
+    /// Cosine below which no passage is close to a question. It depends on the embedder: e5's cosines crowd near 0.8,
+    /// MiniLM's spread around 0.
+    pub fn similarity_floor(&self) -> f32 {
+        match self.vectors_if_ready() {
+            Some(v) if v.name().contains("e5") => 0.76,
+            Some(_) => 0.15,
+            None => f32::NEG_INFINITY,
+        }
+    }
+
+    /// The embedder, once it is there.
+    pub fn vectors_if_ready(&self) -> Option<Arc<Vectors>> {
+        lock(&self.models).embedder.ready()
+    }
+
+    /// The writer, once it is there.
+    pub fn writer_if_loaded(&self) -> Option<Arc<Writer>> {
+        lock(&self.models).writer.ready()
+    }
+
+    /// The model that writes, fetched and opened if need be.
+    ///
+    /// # Errors
+    /// `model_missing`, `model_invalid`, `over_budget`, or the request was cancelled meanwhile.
+    pub fn writer(&self, exchange: &Exchange) -> Result<Arc<Writer>, ErrorBody> {
+        let mut models = lock(&self.models);
+        if let Slot::Failed(_) = models.writer {
+            models.writer = Slot::Absent;
+        }
+        models.writer_wanted = true;
+        self.changed.notify_all();
+        loop {
+            match &models.writer {
+                Slot::Ready(writer) => return Ok(Arc::clone(writer)),
+                Slot::Failed(error) => return Err(error.clone()),
+                Slot::Absent | Slot::Coming => {}
+            }
+            exchange.cancel.check()?;
+            if self.stopping.load(Ordering::Relaxed) {
+                return Err(ErrorBody::new(Code::Cancelled, "the daemon is stopping"));
+            }
+            models = match self.changed.wait_timeout(models, WAIT_STEP) {
+                Ok((models, _)) => models,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+
+    /// The loader's life: the embedder first, since indexing waits for it; then the writer's file, once there is a
+    /// folder to answer from; the writer itself only when a question comes.
+    fn load_models(&self) {
+        let mut embedder_due = Some(Instant::now());
+        let mut fetch_due = Some(Instant::now());
+        while !self.stopping.load(Ordering::Relaxed) {
+            if embedder_due.is_some_and(|due| due <= Instant::now()) {
+                embedder_due = self.bring_embedder().is_err().then(|| Instant::now() + RETRY_AFTER);
+                self.tell_state();
+            }
+            if self.writer_is_wanted() {
+                self.bring_writer();
+                self.tell_state();
+                continue;
+            }
+            let has_roots = self.index.roots().is_ok_and(|r| !r.is_empty());
+            if has_roots && fetch_due.is_some_and(|due| due <= Instant::now()) {
+                fetch_due = self.fetch_writer().is_err().then(|| Instant::now() + RETRY_AFTER);
+                self.tell_state();
+            }
+            let models = lock(&self.models);
+            if !(models.writer_wanted && matches!(models.writer, Slot::Absent)) {
+                // Woken by questions, new folders and the end; the timeout serves retries.
+                drop(self.changed.wait_timeout(models, Duration::from_secs(1)));
+            }
+        }
+    }
+
+    fn writer_is_wanted(&self) -> bool {
+        let mut models = lock(&self.models);
+        let wanted = models.writer_wanted && matches!(models.writer, Slot::Absent);
+        if wanted {
+            models.writer = Slot::Coming;
+        }
+        wanted
+    }
+
+    fn bring_embedder(&self) -> Result<(), ErrorBody> {
+        let result = self.open_embedder();
+        let slot = match &result {
+            Ok(vectors) => {
+                let as_embedder: Arc<dyn satchel_index::Embedder> = Arc::clone(vectors) as _;
+                let set = lock(&self.indexer).as_ref().map_or(Ok(()), |i| i.set_embedder(as_embedder));
+                match set {
+                    Ok(()) => Slot::Ready(Arc::clone(vectors)),
+                    Err(e) => Slot::Failed(translate::index_error(&e)),
+                }
+            }
+            Err(e) => Slot::Failed(e.clone()),
+        };
+        lock(&self.models).embedder = slot;
+        self.changed.notify_all();
+        result.map(|_| ())
+    }
+
+    fn open_embedder(&self) -> Result<Arc<Vectors>, ErrorBody> {
+        let choice = self.store.embedder_to_use()?;
+        let path = self.fetch(&choice.name)?;
+        let hash = self.store.record(&choice.name).map_or_else(|| file_mark(&path), |r| r.sha256);
+        Vectors::open(&path, &choice.name, &hash, Arc::clone(&self.pool), Arc::clone(&self.gate))
+            .map(Arc::new)
+            .map_err(|e| invalid(&choice.name, &e))
+    }
+
+    fn writer_name(&self) -> Result<String, ErrorBody> {
+        match &self.args.model {
+            Some(name) => Ok(name.clone()),
+            None => Ok(self.store.llm_to_use(models::available_memory())?.name),
+        }
+    }
+
+    fn fetch_writer(&self) -> Result<(), ErrorBody> {
+        self.fetch(&self.writer_name()?).map(|_| ())
+    }
+
+    fn bring_writer(&self) {
+        let result = self.writer_name().and_then(|name| {
+            let path = self.fetch(&name)?;
+            self.admit(&path)?;
+            Writer::open(&path, &name, Arc::clone(&self.pool), self.context()).map_err(|e| invalid(&name, &e))
+        });
+        lock(&self.models).writer = match result {
+            Ok(writer) => Slot::Ready(Arc::new(writer)),
+            Err(error) => Slot::Failed(error),
+        };
+        self.changed.notify_all();
+    }
+
+    /// Refuses a model whose weights, KV cache and buffers would break the memory promise.
+    fn admit(&self, path: &Path) -> Result<(), ErrorBody> {
+        let Some(budget) = self.args.budget else { return Ok(()) };
+        let gguf = satchel_engine::gguf::Gguf::open(path).map_err(|e| invalid(&path.display().to_string(), &e))?;
+        let config = satchel_engine::Config::from_gguf(&gguf).map_err(|e| invalid(&path.display().to_string(), &e))?;
+        let weights: u64 = gguf.tensors().iter().map(|t| t.bytes).sum();
+        let kv = (config.kv_bytes_per_token() * self.context().min(config.context)) as u64;
+        let scratch = config.scratch_bytes(satchel_engine::limits::PREFILL_BATCH) as u64;
+        let now = crate::memory::usage().resident;
+        let needs = now + weights + kv + scratch;
+        if needs <= budget {
+            return Ok(());
+        }
+        let mib = |n: u64| n.div_ceil(1 << 20);
+        let what = format!(
+            "the model needs {} MiB (in use {} + weights {} + KV cache {} + buffers {}), the budget is {} MiB",
+            mib(needs), mib(now), mib(weights), mib(kv), mib(scratch), mib(budget)
+        );
+        Err(ErrorBody::new(Code::OverBudget, what).with_hint("use a smaller model or --context, or a larger --budget"))
+    }
+
+    /// The file of a model, downloaded if it is not here.
+    fn fetch(&self, name: &str) -> Result<PathBuf, ErrorBody> {
+        if catalogue::find(name).is_none() || self.store.is_installed(name) {
+            return Ok(self.store.resolve(name)?);
+        }
+        lock(&self.models).downloading = true;
+        self.tell_state();
+        let mut told = Instant::now() - Duration::from_secs(1);
+        let places = models::Places::from_env(|name| std::env::var_os(name));
+        let pulled = models::pull(&self.store, name, &places, &mut |progress| {
+            if told.elapsed() >= Duration::from_millis(200) {
+                told = Instant::now();
+                self.hub.tell(&Event::Download(models::backend::wire(progress)));
+            }
+            !self.stopping.load(Ordering::Relaxed)
+        });
+        lock(&self.models).downloading = false;
+        pulled?;
+        Ok(self.store.resolve(name)?)
+    }
+
+    fn tell_state(&self) {
+        if let Ok(counts) = self.index.counts() {
+            self.hub.tell(&Event::State { state: self.state(&counts) });
+        }
+    }
+}
+
+/// Tells a model that was imported without a record apart by size and time.
+fn file_mark(path: &Path) -> String {
+    let meta = path.metadata().ok();
+    let time = meta.as_ref().and_then(|m| m.modified().ok()).and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    format!("{:x}-{:x}", meta.map_or(0, |m| m.len()), time.map_or(0, |t| t.as_millis()))
+}
+
+/// An error and its causes in one sentence.
+fn with_causes(e: &dyn std::error::Error) -> String {
+    let mut message = e.to_string();
+    let mut source = e.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !message.contains(&cause_text) {
+            message = format!("{message}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    message
+}
+
+/// A model that cannot be opened.
+pub fn invalid(name: &str, e: &satchel_engine::error::LoadError) -> ErrorBody {
+    ErrorBody::new(Code::ModelInvalid, format!("the model {name} cannot be used: {}", with_causes(e)))
+        .with_hint(format!("fetch it anew: satchel model pull {name}"))
+}
+
+/// Translates the indexer's events for the followers and remembers what `status` tells.
+fn teller(
+    index: &Index,
+    hub: Arc<Hub>,
+    troubles: Arc<Mutex<Vec<String>>>,
+    busy_since: Arc<Mutex<Option<Instant>>>,
+) -> satchel_index::OnEvent {
+    use satchel_index::Event as From;
+    let _ = index;
+    let rate = Mutex::new((Instant::now(), 0u64, 0u64));
+    Box::new(move |event| match event {
+        From::Progress(p) => {
+            lock(&busy_since).get_or_insert_with(Instant::now);
+            hub.tell(&Event::Progress(progress(&p, &mut lock(&rate))));
+        }
+        From::File { path, state, reason } => hub.tell(&Event::File {
+            file: satchel_ipc::wire::FileEntry {
+                path: satchel_index::display_path(&path),
+                state: translate::state(state),
+                reason,
+                since: 0,
+                kind: String::new(),
+                bytes: 0,
+                passages: 0,
+            },
+        }),
+        From::Trouble { message } => {
+            let mut all = lock(&troubles);
+            if !all.contains(&message) {
+                if all.len() == MAX_WARNINGS {
+                    all.remove(0);
+                }
+                all.push(message);
+            }
+        }
+        From::Idle => *lock(&busy_since) = None,
+        From::Gone { .. } | From::Root { .. } => {}
+    })
+}
+
+/// Files and bytes as they stand; the remaining time comes from the passages, since embedding is the slow part.
+fn progress(p: &satchel_index::Progress, rate: &mut (Instant, u64, u64)) -> IndexProgress {
+    if p.files_done < rate.1 {
+        *rate = (Instant::now(), 0, 0);
+    }
+    if rate.1 == 0 && p.files_done == 0 {
+        rate.0 = Instant::now();
+    }
+    (rate.1, rate.2) = (p.files_done, p.bytes_done);
+    let seconds = rate.0.elapsed().as_secs_f64().max(0.001);
+    let left = p.passages_total.saturating_sub(p.passages_done) as f64;
+    let remaining = (p.passages_per_second > 0.0 && left > 0.0).then(|| (left / p.passages_per_second * 1000.0) as u64);
+    IndexProgress {
+        files_done: p.files_done,
+        files_total: p.files_total,
+        bytes_done: p.bytes_done,
+        bytes_total: p.bytes_total,
+        current: p.current.as_deref().map(satchel_index::display_path),
+        files_per_s: p.files_done as f64 / seconds,
+        bytes_per_s: p.bytes_done as f64 / seconds,
+        remaining_ms: remaining,
+    }
+}
