@@ -51,3 +51,10 @@ pub const MAX_TEXT_BYTES: usize = 1 << 22;
 pub const MAX_PROBES: usize = 1024;
 /// Longest token in bytes: real ones reach 512, runs of blanks.
 pub const MAX_TOKEN_BYTES: usize = 4096;
+
+/// Longest chat template: real ones have up to 20 KB.
+pub const MAX_TEMPLATE_BYTES: usize = 1 << 18;
+/// Steps that a chat template may take: real ones need some thousands for a long conversation.
+pub const TEMPLATE_FUEL: u64 = 1_000_000;
+/// Longest output of a chat template, contents not counted.
+pub const MAX_RENDERED_BYTES: usize = 1 << 20;

@@ -105,7 +105,8 @@ impl Tokenizer {
         }
         let inner = &*self.inner;
         let mut ids = Vec::with_capacity(text.len() / 3 + 2);
-        for part in inner.specials.split(text, &inner.vocabulary, special == Special::Template) {
+        let wanted = |kind| kind == Kind::UserDefined || special == Special::Template;
+        for part in inner.specials.split(text, &inner.vocabulary, wanted) {
             match part {
                 Part::Token(id) => ids.push(id),
                 Part::Text(text) => inner.encode_plain(text, &mut ids)?,
@@ -121,6 +122,21 @@ impl Tokenizer {
     pub fn encode_framed(&self, text: &str, special: Special) -> Result<Vec<u32>, RunError> {
         let ids = self.encode(text, special)?;
         Ok([self.inner.prefix.as_slice(), &ids, &self.inner.suffix].concat())
+    }
+
+    /// Cuts a template's literal at its control tokens: texts, and the token that follows each but the last.
+    pub(crate) fn controls<'t>(&self, literal: &'t str) -> Vec<(&'t str, Option<u32>)> {
+        let inner = &*self.inner;
+        let mut cut = Vec::new();
+        let mut text = "";
+        for part in inner.specials.split(literal, &inner.vocabulary, |kind| kind == Kind::Control) {
+            match part {
+                Part::Text(t) => text = t,
+                Part::Token(id) => cut.push((std::mem::take(&mut text), Some(id))),
+            }
+        }
+        cut.push((text, None));
+        cut
     }
 
     /// The bytes that a token adds to the output: none for control tokens and for ids outside the vocabulary. A

@@ -36,15 +36,19 @@ impl Specials {
         Self { by_first_byte: vec![Vec::new(); 256] }
     }
 
-    /// Cuts `text` at the leftmost, longest tokens: user-defined ones always, the others only with `control`.
-    pub(super) fn split<'t>(&self, text: &'t str, vocabulary: &Vocabulary, control: bool) -> Vec<Part<'t>> {
+    /// Cuts `text` at the leftmost, longest tokens of the kinds that `wanted` holds for.
+    pub(super) fn split<'t>(
+        &self,
+        text: &'t str,
+        vocabulary: &Vocabulary,
+        wanted: impl Fn(Kind) -> bool,
+    ) -> Vec<Part<'t>> {
         let bytes = text.as_bytes();
         let mut parts = Vec::new();
         let (mut done, mut at) = (0, 0);
         while at < bytes.len() {
             let here = self.by_first_byte[usize::from(bytes[at])].iter().find(|id| {
-                (control || vocabulary.kind(**id) == Some(Kind::UserDefined))
-                    && bytes[at..].starts_with(vocabulary.text(**id))
+                vocabulary.kind(**id).is_some_and(&wanted) && bytes[at..].starts_with(vocabulary.text(**id))
             });
             let Some(id) = here else {
                 at += 1;

@@ -278,7 +278,7 @@ fn files_that_lie_are_refused_with_the_reason() {
         (|m| m.set("tokenizer.ggml.scores", Value::Floats(vec![0.0])), "1 entries"),
         (|m| m.set("tokenizer.ggml.scores", Value::Floats(vec![f32::NAN; 22])), "score NaN"),
         (|m| m.set("tokenizer.ggml.precompiled_charsmap", Value::Integers(vec![300])), "no byte"),
-        (|m| m.set("tokenizer.ggml.precompiled_charsmap", Value::Integers(vec![9, 0, 0, 0])), "no trie"),
+        (|m| m.set("tokenizer.ggml.precompiled_charsmap", Value::Integers(vec![9, 0, 0, 0])), "is not a trie"),
     ];
     for (change, reason) in unigram {
         let mut m = unigram_file();
