@@ -1,6 +1,8 @@
 //! Tokens are equal to those of the reference implementations, id by id. The goldens and how they were made are in
 //! `golden/make_tokens.py`.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod support;
 
 use std::path::Path;
@@ -25,8 +27,8 @@ fn ids(list: &Json) -> Vec<u32> {
     list.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect()
 }
 
-fn open(name: &str) -> Tokenizer {
-    let gguf = Gguf::open(&support::model(name)).unwrap();
+fn open(name: &str, path: &Path) -> Tokenizer {
+    let gguf = Gguf::open(path).unwrap();
     let start = std::time::Instant::now();
     let tokenizer = Tokenizer::from_gguf(gguf.metadata()).unwrap();
     let (ms, mib) = (start.elapsed().as_secs_f64() * 1e3, tokenizer.memory_bytes() as f64 / f64::from(1 << 20));
@@ -50,47 +52,78 @@ fn assert_same(name: &str, found: &[(String, Vec<u32>, Vec<u32>)], tokenizer: &T
     assert!(wrong.is_empty(), "{name}: {} of {} texts differ\n{}", wrong.len(), found.len(), wrong.join("\n"));
 }
 
-/// Texts and prompts against llama.cpp.
-fn compare(name: &str, expected: &dyn Fn(&str) -> bool) {
-    let tokenizer = open(name);
+/// Texts and prompts against llama.cpp; texts for which `other` holds are left out.
+fn compare(name: &str, tokenizer: &Tokenizer, other: impl Fn(&str) -> bool) {
     let golden = golden(name);
     let texts = texts();
     let lists = golden["ids"].as_array().unwrap();
     assert_eq!(texts.len(), lists.len());
+    // SentencePiece knows no U+2581 in text: it is the space.
+    let space = if name.starts_with("gemma") { " " } else { "\u{2581}" };
     let mut found = Vec::new();
-    for (text, list) in texts.iter().zip(lists).filter(|(text, _)| !expected(text)) {
+    for (text, list) in texts.iter().zip(lists).filter(|(text, _)| !other(text)) {
         let ours = tokenizer.encode(text, Special::Text).unwrap();
         assert!(!ours.iter().any(|id| tokenizer.is_control(*id)), "{text:?} became a control token");
-        assert_eq!(tokenizer.decode(&ours), text.replace('\u{2581}', space_of(name)), "decoded");
+        assert_eq!(tokenizer.decode(&ours), text.replace('\u{2581}', space), "decoded");
         found.push((text.clone(), ours, ids(list)));
     }
     for pair in golden["prompts"].as_array().unwrap() {
         let text = pair[0].as_str().unwrap();
         found.push((text.into(), tokenizer.encode(text, Special::Template).unwrap(), ids(&pair[1])));
     }
-    assert_same(name, &found, &tokenizer);
-}
-
-/// SentencePiece knows no U+2581 in text: it is the space.
-fn space_of(name: &str) -> &'static str {
-    if name.starts_with("gemma") { " " } else { "\u{2581}" }
+    assert_same(name, &found, tokenizer);
 }
 
 #[test]
 fn smollm2_equals_llama_cpp() {
-    compare("smollm2-135m-instruct", &|_| false);
+    let name = "smollm2-135m-instruct";
+    compare(name, &open(name, &support::model(name)), |_| false);
 }
 
 #[test]
 fn qwen_equals_llama_cpp() {
-    compare("qwen2.5-coder-1.5b-instruct", &|_| false);
+    // All of the family have one vocabulary.
+    let golden = "qwen2.5-coder-1.5b-instruct";
+    for name in [golden, "qwen2.5-coder-0.5b-instruct"].into_iter().filter(|name| support::present(name)) {
+        compare(golden, &open(name, &support::model(name)), |_| false);
+    }
 }
 
 #[test]
 fn gemma_equals_llama_cpp() {
+    let name = "gemma-3-270m";
+    if !support::present(name) {
+        return;
+    }
+    let tokenizer = open(name, &support::model(name));
     // llama.cpp takes `</s>` for an end of text in every model; in this one it is the HTML tag, a user-defined token.
     let tag = "</s>";
-    compare("gemma-3-270m", &|text| text.contains(tag));
-    let tokenizer = open("gemma-3-270m");
+    compare(name, &tokenizer, |text| text.contains(tag));
     assert_eq!(tokenizer.encode(tag, Special::Text).unwrap().len(), 1);
+}
+
+/// Texts and the frame against the `tokenizers` library.
+fn compare_embedder(name: &str) {
+    let tokenizer = open(name, &support::model(name));
+    let golden = golden(name);
+    let texts = texts();
+    let lists = golden["ids"].as_array().unwrap();
+    assert_eq!(texts.len(), lists.len());
+    let encode = |text: &str| tokenizer.encode(text, Special::Text).unwrap();
+    let found: Vec<_> = texts.iter().zip(lists).map(|(t, list)| (t.clone(), encode(t), ids(list))).collect();
+    for (text, ours, _) in &found {
+        assert!(!ours.iter().any(|id| tokenizer.is_control(*id)), "{text:?} became a control token");
+    }
+    assert_same(name, &found, &tokenizer);
+    assert_eq!(tokenizer.encode_framed("a", Special::Text).unwrap(), ids(&golden["framed_a"]));
+}
+
+#[test]
+fn minilm_equals_the_tokenizers_library() {
+    compare_embedder("all-minilm-l6-v2");
+}
+
+#[test]
+fn e5_equals_the_tokenizers_library() {
+    compare_embedder("multilingual-e5-small");
 }

@@ -107,7 +107,8 @@ fn header(r: &mut Reader<'_>) -> Result<Encoder, LoadError> {
 fn vocabulary(r: &mut Reader<'_>, rows: u64) -> Result<Vocabulary, LoadError> {
     let at = r.position();
     let pieces = u64::from(r.u32("pieces")?);
-    if pieces != rows || pieces > MAX_VOCAB as u64 {
+    // The table may have more rows than there are pieces: the published file has 35 more.
+    if pieces > rows || pieces > MAX_VOCAB as u64 {
         return Err(malformed(format!("{pieces} pieces for {rows} embeddings"), at));
     }
     // The ids of special tokens; their names tell the same.
@@ -127,7 +128,7 @@ fn vocabulary(r: &mut Reader<'_>, rows: u64) -> Result<Vocabulary, LoadError> {
     if let Some(i) = scores.iter().position(|score| !score.is_finite()) {
         return Err(malformed(format!("the score of piece {i} is {}", scores[i]), at));
     }
-    Ok(Vocabulary::unigram(tokens, scores))
+    Ok(Vocabulary::unigram(tokens, scores, rows))
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {

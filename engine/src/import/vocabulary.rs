@@ -36,10 +36,12 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// A Unigram vocabulary.
-    pub(super) fn unigram(tokens: Vec<String>, scores: Vec<f32>) -> Self {
+    /// A Unigram vocabulary, for an embedding table of `rows` rows.
+    pub(super) fn unigram(tokens: Vec<String>, scores: Vec<f32>, rows: u64) -> Self {
         let types = tokens.iter().map(|token| token_type(token)).collect();
-        Self { model: Some("t5"), tokens, scores, types }
+        let mut vocabulary = Self { model: Some("t5"), tokens, scores, types };
+        vocabulary.fill(rows);
+        vocabulary
     }
 
     /// From `tokenizer.json`, for an embedding table of `rows` rows.

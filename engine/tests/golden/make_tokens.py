@@ -170,8 +170,9 @@ def hf(name, path):
     import tokenizers
 
     spec = json.loads(pathlib.Path(path).read_text())
+    spec["padding"], spec["truncation"] = None, None
     framed = tokenizers.Tokenizer.from_str(json.dumps(spec)).encode("a").ids
-    spec["added_tokens"], spec["padding"], spec["truncation"] = [], None, None
+    spec["added_tokens"] = []
     tok = tokenizers.Tokenizer.from_str(json.dumps(spec))
     ids = [tok.encode(t, add_special_tokens=False).ids for t in load_texts()]
     dump(name, {"oracle": f"tokenizers {tokenizers.__version__}", "ids": ids, "framed_a": framed})
@@ -205,7 +206,7 @@ def e5(name, path):
     pieces = [blob[ends[i]:ends[i + 1]].decode() for i in range(vocab)]
     special = {bos, eos, pad, unk} | {i for i, p in enumerate(pieces) if p == "<mask>"}
     # Unreachable, so that text never becomes one of them.
-    model = [(f"\x00{i}" if i in special and i != unk else p, s) for i, (p, s) in enumerate(zip(pieces, scores))]
+    model = [(f"\x00{i}" if i in special else p, s) for i, (p, s) in enumerate(zip(pieces, scores))]
     tok = tokenizers.Tokenizer(models.Unigram(model, unk_id=unk, byte_fallback=False))
     tok.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     tok.normalizer = normalizers.Sequence([normalizers.Replace(tokenizers.Regex(" {2,}"), " "), normalizers.Strip()])
