@@ -8,7 +8,7 @@ use half::f16;
 use super::unpack::Avx2Unpack;
 use crate::kernels::gemv::{STEP, Stretch};
 use crate::kernels::{Matrix, Output};
-use crate::quant::{ActMatrix, Format};
+use crate::quant::{ActMatrix, ActTile, Format};
 
 /// The integer dot product of an instruction set.
 pub(super) trait Dot {
@@ -47,26 +47,28 @@ pub(super) unsafe fn rows<D: Dot, F: Format>(m: &Matrix<'_>, rows: Range<usize>,
 /// One row times `C` columns.
 #[inline(always)]
 unsafe fn row<D: Dot, F: Format, const C: usize>(bytes: &[u8], a: &ActMatrix, c: usize) -> [f32; C] {
-    let tiles: [_; C] = std::array::from_fn(|i| a.tile(c + i));
+    let tiles: [ActTile<'_>; C] = std::array::from_fn(|i| a.tile(c + i));
     let mut s = Stretch::new();
     // SAFETY: AVX2 and FMA are enabled by the caller. Reads of `q`, `scale` and the sums lie within the width, which
     // `Kernels::gemv` compared with the matrix.
     unsafe {
-        let mut acc = [[_mm256_setzero_ps(); 2]; C];
+        // Two chains of additions, in registers: one alone would wait for itself.
+        let (mut even, mut odd) = ([_mm256_setzero_ps(); C], [_mm256_setzero_ps(); C]);
         let mut offset = [_mm256_setzero_ps(); C];
         let mut from = 0;
         while from < a.width() {
             let n = STEP.min(a.width() - from);
-            s.unpack::<Avx2Unpack, F>(&bytes[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + n)], n);
-            for j in 0..n / 32 {
-                let u = _mm256_loadu_si256(s.u.as_ptr().add(j * 32).cast());
-                let scale = group_scale::<F>(&s.scale, j);
-                for i in 0..C {
-                    let q = _mm256_loadu_si256(tiles[i].q.as_ptr().add(from + j * 32).cast());
-                    let sum = _mm256_cvtepi32_ps(dot::<D, F>(u, q));
-                    let both = _mm256_mul_ps(scale, _mm256_broadcast_ss(&*tiles[i].scale.as_ptr().add(from / 32 + j)));
-                    acc[i][j % 2] = _mm256_fmadd_ps(sum, both, acc[i][j % 2]);
-                }
+            let packed = &bytes[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + n)];
+            prefetch(packed);
+            s.unpack::<Avx2Unpack, F>(packed, n);
+            let mut j = 0;
+            while j + 2 <= n / 32 {
+                stretch::<D, F, C>(&s, j, &tiles, from / 32 + j, &mut even);
+                stretch::<D, F, C>(&s, j + 1, &tiles, from / 32 + j + 1, &mut odd);
+                j += 2;
+            }
+            if j < n / 32 {
+                stretch::<D, F, C>(&s, j, &tiles, from / 32 + j, &mut even);
             }
             if !(D::CENTERS_BYTES && F::TYPE.max() == 255) {
                 for i in 0..C {
@@ -75,7 +77,42 @@ unsafe fn row<D: Dot, F: Format, const C: usize>(bytes: &[u8], a: &ActMatrix, c:
             }
             from += n;
         }
-        std::array::from_fn(|i| sum(_mm256_add_ps(_mm256_add_ps(acc[i][0], acc[i][1]), offset[i])))
+        std::array::from_fn(|i| sum(_mm256_add_ps(_mm256_add_ps(even[i], odd[i]), offset[i])))
+    }
+}
+
+/// Bytes that weights are asked for ahead of their use: some tens of lines, as far as memory latency reaches.
+const AHEAD: usize = 2048;
+
+/// Asks for the weights that come `AHEAD` bytes after these; rows follow one another, so they are the next ones.
+#[inline(always)]
+unsafe fn prefetch(packed: &[u8]) {
+    for line in (0..packed.len()).step_by(64) {
+        let ahead = packed.as_ptr().wrapping_add(AHEAD + line);
+        // SAFETY: SSE is part of x86-64; a prefetch of an address that is not mapped does nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.cast()) };
+    }
+}
+
+/// Adds the products of 32 elements: stretch `j` of the unpacked weights, block `block` of the activations.
+#[inline(always)]
+unsafe fn stretch<D: Dot, F: Format, const C: usize>(
+    s: &Stretch,
+    j: usize,
+    tiles: &[ActTile<'_>; C],
+    block: usize,
+    acc: &mut [__m256; C],
+) {
+    // SAFETY: AVX2 and FMA by the caller, which also keeps `j` and `block` within the stretch and the width.
+    unsafe {
+        let u = _mm256_loadu_si256(s.u.as_ptr().add(j * 32).cast());
+        let scale = group_scale::<F>(&s.scale, j);
+        for i in 0..C {
+            let q = _mm256_loadu_si256(tiles[i].q.as_ptr().add(block * 32).cast());
+            let sum = _mm256_cvtepi32_ps(dot::<D, F>(u, q));
+            let both = _mm256_mul_ps(scale, _mm256_broadcast_ss(&*tiles[i].scale.as_ptr().add(block)));
+            acc[i] = _mm256_fmadd_ps(sum, both, acc[i]);
+        }
     }
 }
 

@@ -110,9 +110,7 @@ unsafe fn fifth(qh: *const u8, qs: *const u8) -> __m256i {
 unsafe fn table(nibbles: __m256i) -> __m256i {
     // SAFETY: AVX2 by the caller.
     unsafe {
-        let values = _mm_setr_epi8(
-            1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15,
-        );
+        let values = _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15);
         _mm256_shuffle_epi8(_mm256_set_m128i(values, values), nibbles)
     }
 }
