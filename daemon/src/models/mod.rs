@@ -16,9 +16,9 @@ mod store;
 #[cfg(test)]
 pub mod testing;
 
-pub use choice::{Choice, available_memory, choose_llm};
+pub use choice::available_memory;
 pub use convert::import_path;
-pub use error::{ModelError, SourceError};
+pub use error::ModelError;
 pub use pull::{Phase, Places, Progress, pull};
 pub use show::{Shown, show};
-pub use store::{Listed, Record, Store, role, validate};
+pub use store::{Listed, Store, validate};
