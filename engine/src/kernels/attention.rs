@@ -10,8 +10,9 @@ use std::ops::Range;
 use half::f16;
 
 use super::Output;
-use super::elementwise::{exp, fma};
+use super::elementwise::exp;
 use super::float::{accumulate, dot};
+use super::lanes::{Lanes, fold};
 
 /// Keys of a block: with 128 dimensions, keys and values of a block take 64 KiB as floats.
 pub const KEY_BLOCK: usize = 64;
@@ -99,7 +100,7 @@ impl AttentionScratch {
 /// # Safety
 /// As [`super::Kernels::attention`].
 #[inline(always)]
-pub(super) unsafe fn attention<const FUSED: bool>(
+pub(super) unsafe fn attention<V: Lanes, const FUSED: bool>(
     a: &Attention<'_>,
     head: usize,
     tokens: Range<usize>,
@@ -122,15 +123,19 @@ pub(super) unsafe fn attention<const FUSED: bool>(
     for block in (first..end).step_by(KEY_BLOCK) {
         let n = KEY_BLOCK.min(end - block);
         to_float(&v[block * hd..(block + n) * hd], &mut s.v[..n * hd]);
-        scores::<FUSED>(s, &k[block * hd..(block + n) * hd], (rows, n, hd), &to_float);
+        // SAFETY: the instruction set is enabled by the caller, here and below.
+        unsafe { scores::<V>(s, &k[block * hd..(block + n) * hd], (rows, n, hd), &to_float) };
         for r in 0..rows {
             let seen = a.visible(tokens.start + r / group);
             let from = seen.start.saturating_sub(block).min(n);
             let to = seen.end.saturating_sub(block).min(n);
             let row = &mut s.s[r * KEY_BLOCK..r * KEY_BLOCK + n];
-            softmax_step::<FUSED>(row, from..to.max(from), &mut s.max_sum[r], &mut s.o[r * hd..(r + 1) * hd]);
+            let acc = &mut s.o[r * hd..(r + 1) * hd];
+            // SAFETY: as above.
+            unsafe { softmax_step::<V, FUSED>(row, from..to.max(from), &mut s.max_sum[r], acc) };
         }
-        accumulate::<FUSED>((rows, hd, n), (&s.s, KEY_BLOCK), (&s.v, hd), (&mut s.o, hd));
+        // SAFETY: as above.
+        unsafe { accumulate::<V>((rows, hd, n), (&s.s, KEY_BLOCK), (&s.v, hd), (&mut s.o, hd)) };
     }
     for r in 0..rows {
         let inverse = 1.0 / s.max_sum[r].1;
@@ -143,8 +148,11 @@ pub(super) unsafe fn attention<const FUSED: bool>(
 }
 
 /// `s.s = q . k^T` for one block of `n` keys.
+///
+/// # Safety
+/// As [`Lanes::zero`].
 #[inline(always)]
-fn scores<const FUSED: bool>(
+unsafe fn scores<V: Lanes>(
     s: &mut AttentionScratch,
     keys: &[f16],
     (rows, n, hd): (usize, usize, usize),
@@ -154,7 +162,9 @@ fn scores<const FUSED: bool>(
         to_float(keys, &mut s.k[..n * hd]);
         for r in 0..rows {
             for j in 0..n {
-                s.s[r * KEY_BLOCK + j] = dot::<FUSED>(&s.q[r * hd..(r + 1) * hd], &s.k[j * hd..(j + 1) * hd]);
+                // SAFETY: forwarded.
+                let score = unsafe { dot::<V>(&s.q[r * hd..(r + 1) * hd], &s.k[j * hd..(j + 1) * hd]) };
+                s.s[r * KEY_BLOCK + j] = score;
             }
         }
         return;
@@ -174,37 +184,56 @@ fn scores<const FUSED: bool>(
         }
     }
     s.s[..rows * KEY_BLOCK].fill(0.0);
-    accumulate::<FUSED>((rows, KEY_BLOCK, hd), (&s.q, hd), (&s.k, KEY_BLOCK), (&mut s.s, KEY_BLOCK));
+    // SAFETY: forwarded.
+    unsafe { accumulate::<V>((rows, KEY_BLOCK, hd), (&s.q, hd), (&s.k, KEY_BLOCK), (&mut s.s, KEY_BLOCK)) };
 }
 
 /// Turns the scores of a block into weights, `seen` being the visible part of it, and rescales what was accumulated.
+///
+/// # Safety
+/// As [`Lanes::zero`].
 #[inline(always)]
-fn softmax_step<const FUSED: bool>(row: &mut [f32], seen: Range<usize>, max_sum: &mut (f32, f32), acc: &mut [f32]) {
+unsafe fn softmax_step<V: Lanes, const FUSED: bool>(
+    row: &mut [f32],
+    seen: Range<usize>,
+    max_sum: &mut (f32, f32),
+    acc: &mut [f32],
+) {
     row[..seen.start].fill(0.0);
     row[seen.end..].fill(0.0);
     let row = &mut row[seen];
     if row.is_empty() {
         return;
     }
-    let mut lanes = [f32::NEG_INFINITY; 16];
-    for part in row.chunks(16) {
-        for (l, v) in lanes.iter_mut().zip(part) {
-            *l = if *v > *l { *v } else { *l };
-        }
-    }
-    let peak = lanes.iter().fold(max_sum.0, |m, v| if *v > m { *v } else { m });
+    // SAFETY: forwarded.
+    let peak = unsafe { reduce::<V>(row, max_sum.0, |a: V, b| a.max(b), |a, b| if b > a { b } else { a }) };
     if peak > max_sum.0 {
         // exp is clamped, so a first block (maximum minus infinity) needs its own case.
         let shrink = if max_sum.1 == 0.0 { 0.0 } else { exp::<FUSED>(max_sum.0 - peak) };
         acc.iter_mut().for_each(|o| *o *= shrink);
         *max_sum = (peak, max_sum.1 * shrink);
     }
-    let mut sums = [0f32; 16];
-    for part in row.chunks_mut(16) {
-        for (sum, v) in sums.iter_mut().zip(part) {
-            *v = exp::<FUSED>(*v - peak);
-            *sum = fma::<FUSED>(1.0, *v, *sum);
-        }
+    for v in row.iter_mut() {
+        *v = exp::<FUSED>(*v - peak);
     }
-    max_sum.1 += sums.iter().sum::<f32>();
+    // SAFETY: forwarded.
+    max_sum.1 = unsafe { reduce::<V>(row, max_sum.1, |a: V, b| a.add(b), |a, b| a + b) };
+}
+
+/// Folds `row` onto `start` with the same operation on vectors and on floats.
+#[inline(always)]
+unsafe fn reduce<V: Lanes>(row: &[f32], start: f32, wide: impl Fn(V, V) -> V, one: impl Fn(f32, f32) -> f32) -> f32 {
+    if row.len() < V::N {
+        return row.iter().fold(start, |a, b| one(a, *b));
+    }
+    let whole = row.len() / V::N * V::N;
+    // SAFETY: whole vectors within the row.
+    let all = unsafe {
+        let mut all = V::load(row.as_ptr());
+        for i in (V::N..whole).step_by(V::N) {
+            all = wide(all, V::load(row.as_ptr().add(i)));
+        }
+        fold(all, &one)
+    };
+    row[whole..].iter().fold(one(start, all), |a, b| one(a, *b))
 }

@@ -2,93 +2,94 @@
 
 use std::ops::Range;
 
-use super::elementwise::fma;
+use super::lanes::{Lanes, fold};
 use super::{Matrix, Output};
 
-/// Rows of the register block of [`accumulate`].
+/// Rows of the register block of [`accumulate`]; with two vectors a row that makes eight sums in flight.
 const MR: usize = 4;
-/// Columns of the register block: two AVX2 registers or one of AVX-512.
-const NR: usize = 16;
 
 /// `c += a . b`, `(m, n) += (m, k) . (k, n)`, all row-major with the given strides.
+///
+/// # Safety
+/// As [`Lanes::zero`].
 #[inline(always)]
-pub(super) fn accumulate<const FUSED: bool>(
+pub(super) unsafe fn accumulate<V: Lanes>(
     (m, n, k): (usize, usize, usize),
     (a, lda): (&[f32], usize),
     (b, ldb): (&[f32], usize),
     (c, ldc): (&mut [f32], usize),
 ) {
-    for j in (0..n).step_by(NR) {
-        let nr = NR.min(n - j);
-        let mut i = 0;
-        while i < m {
-            let mr = MR.min(m - i);
-            if mr == MR && nr == NR {
-                block::<FUSED, MR>(k, (&a[i * lda..], lda), (&b[j..], ldb), (&mut c[i * ldc + j..], ldc));
-            } else {
-                edge::<FUSED>((mr, nr, k), (&a[i * lda..], lda), (&b[j..], ldb), (&mut c[i * ldc + j..], ldc));
+    assert!(m > 0 && k > 0 && n <= ldb && n <= ldc && k <= lda);
+    assert!(a.len() >= (m - 1) * lda + k && b.len() >= (k - 1) * ldb + n && c.len() >= (m - 1) * ldc + n);
+    let wide = n / (2 * V::N) * (2 * V::N);
+    for j in (0..wide).step_by(2 * V::N) {
+        // SAFETY: rows `i..i + M` and columns `j..j + 2 N` lie within the matrices by the assertions.
+        unsafe {
+            let (a, b, c) = (a.as_ptr(), b.as_ptr().add(j), c.as_mut_ptr().add(j));
+            let mut i = 0;
+            while i + MR <= m {
+                block::<V, MR>(k, (a.add(i * lda), lda), (b, ldb), (c.add(i * ldc), ldc));
+                i += MR;
             }
-            i += mr;
-        }
-    }
-}
-
-#[inline(always)]
-fn block<const FUSED: bool, const M: usize>(
-    k: usize,
-    (a, lda): (&[f32], usize),
-    (b, ldb): (&[f32], usize),
-    (c, ldc): (&mut [f32], usize),
-) {
-    let mut acc = [[0f32; NR]; M];
-    for p in 0..k {
-        let Some(row) = b[p * ldb..].first_chunk::<NR>() else { return };
-        for i in 0..M {
-            let x = a[i * lda + p];
-            for j in 0..NR {
-                acc[i][j] = fma::<FUSED>(x, row[j], acc[i][j]);
+            while i < m {
+                block::<V, 1>(k, (a.add(i * lda), lda), (b, ldb), (c.add(i * ldc), ldc));
+                i += 1;
             }
         }
     }
-    for i in 0..M {
-        for j in 0..NR {
-            c[i * ldc + j] += acc[i][j];
-        }
-    }
-}
-
-#[inline(always)]
-fn edge<const FUSED: bool>(
-    (m, n, k): (usize, usize, usize),
-    (a, lda): (&[f32], usize),
-    (b, ldb): (&[f32], usize),
-    (c, ldc): (&mut [f32], usize),
-) {
     for i in 0..m {
-        let row = &mut c[i * ldc..i * ldc + n];
-        for p in 0..k {
-            let x = a[i * lda + p];
-            for (o, w) in row.iter_mut().zip(&b[p * ldb..p * ldb + n]) {
-                *o = fma::<FUSED>(x, *w, *o);
-            }
+        for j in wide..n {
+            c[i * ldc + j] += (0..k).map(|p| a[i * lda + p] * b[p * ldb + j]).sum::<f32>();
         }
     }
 }
 
-/// Dot product with 16 lanes.
+/// `M` rows and two vectors of columns.
 #[inline(always)]
-pub(super) fn dot<const FUSED: bool>(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0f32; 16];
-    let ((a16, a_rest), (b16, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    for (x, y) in a16.iter().zip(b16) {
-        for j in 0..16 {
-            lanes[j] = fma::<FUSED>(x[j], y[j], lanes[j]);
+unsafe fn block<V: Lanes, const M: usize>(
+    k: usize,
+    (a, lda): (*const f32, usize),
+    (b, ldb): (*const f32, usize),
+    (c, ldc): (*mut f32, usize),
+) {
+    // SAFETY: the caller keeps all of the block within its matrices.
+    unsafe {
+        let (mut low, mut high) = ([V::zero(); M], [V::zero(); M]);
+        for p in 0..k {
+            let (b0, b1) = (V::load(b.add(p * ldb)), V::load(b.add(p * ldb + V::N)));
+            for i in 0..M {
+                let x = *a.add(i * lda + p);
+                low[i] = low[i].add_scaled(x, b0);
+                high[i] = high[i].add_scaled(x, b1);
+            }
+        }
+        for i in 0..M {
+            let (c0, c1) = (c.add(i * ldc), c.add(i * ldc + V::N));
+            V::load(c0).add(low[i]).store(c0);
+            V::load(c1).add(high[i]).store(c1);
         }
     }
-    for (j, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
-        lanes[j] = fma::<FUSED>(*x, *y, lanes[j]);
+}
+
+/// Dot product of equally long slices.
+///
+/// # Safety
+/// As [`Lanes::zero`].
+#[inline(always)]
+pub(super) unsafe fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    // SAFETY: whole vectors within both slices.
+    unsafe {
+        let (mut s0, mut s1) = (V::zero(), V::zero());
+        let mut i = 0;
+        while i + 2 * V::N <= a.len() {
+            s0 = s0.add_product(V::load(a.as_ptr().add(i)), V::load(b.as_ptr().add(i)));
+            s1 = s1.add_product(V::load(a.as_ptr().add(i + V::N)), V::load(b.as_ptr().add(i + V::N)));
+            i += 2 * V::N;
+        }
+        let rest: f32 = a[i..].iter().zip(&b[i..]).map(|(x, y)| x * y).sum();
+        fold(s0.add(s1), |x, y| x + y) + rest
     }
-    lanes.iter().sum()
 }
 
 /// Products of float weights: each row is decoded once, then meets every token.
@@ -96,7 +97,7 @@ pub(super) fn dot<const FUSED: bool>(a: &[f32], b: &[f32]) -> f32 {
 /// # Safety
 /// As [`super::Kernels::gemv`].
 #[inline(always)]
-pub(super) unsafe fn product<const FUSED: bool>(
+pub(super) unsafe fn product<V: Lanes>(
     m: &Matrix<'_>,
     rows: Range<usize>,
     x: &[f32],
@@ -108,8 +109,7 @@ pub(super) unsafe fn product<const FUSED: bool>(
         m.ty.dequantize(m.row(r), scratch);
         for (c, token) in x.chunks_exact(m.columns).enumerate() {
             // SAFETY: the caller owns these rows of `out`.
-            let o = unsafe { out.part(c, r, 1) };
-            o[0] = dot::<FUSED>(scratch, token);
+            unsafe { out.part(c, r, 1)[0] = dot::<V>(scratch, token) };
         }
     }
 }

@@ -21,6 +21,7 @@ mod elementwise;
 mod float;
 mod gemm;
 mod gemv;
+mod lanes;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::gemm::{Panel, Unpack};
 use super::gemv::{STEP, Stretch};
-use super::{Kernels, Matrix, Output, attention, elementwise, float};
+use super::{Kernels, Matrix, Output, attention, elementwise, float, lanes};
 use crate::quant::{ActMatrix, Format, f16_to_f32, with_format};
 
 pub(super) static KERNELS: Kernels = Kernels {
@@ -15,7 +15,7 @@ pub(super) static KERNELS: Kernels = Kernels {
         // SAFETY: forwarded contract.
         unsafe { rows(m, r, a, out) }
     },
-    float: float::product::<false>,
+    float: float::product::<lanes::Plain>,
     attention: |a, head, tokens, out, scratch| {
         let convert = |h: &[half::f16], f: &mut [f32]| {
             for (f, h) in f.iter_mut().zip(h) {
@@ -23,7 +23,7 @@ pub(super) static KERNELS: Kernels = Kernels {
             }
         };
         // SAFETY: forwarded contract.
-        unsafe { attention::attention::<false>(a, head, tokens, out, scratch, convert) }
+        unsafe { attention::attention::<lanes::Plain, false>(a, head, tokens, out, scratch, convert) }
     },
     rms_norm: elementwise::rms_norm::<false>,
     layer_norm: elementwise::layer_norm::<false>,

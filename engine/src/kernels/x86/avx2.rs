@@ -9,12 +9,13 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::gemv::Dot;
+use super::lanes::F32x8;
 use super::{gemv, kernels};
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
 use crate::kernels::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_format};
 
-kernels!("avx2", "avx2,fma,f16c", Avx2, tile);
+kernels!("avx2", "avx2,fma,f16c", Avx2, F32x8, tile);
 
 struct Avx2;
 

@@ -5,12 +5,13 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::gemv::Dot;
+use super::lanes::F32x16;
 use super::{gemv, kernels};
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
 use crate::kernels::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_format};
 
-kernels!("avx512-vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c", Vnni, tile);
+kernels!("avx512-vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c", Vnni, F32x16, tile);
 
 struct Vnni;
 

@@ -3,6 +3,7 @@
 mod avx2;
 mod avx512;
 mod gemv;
+mod lanes;
 mod unpack;
 
 use super::Kernels;
@@ -26,7 +27,7 @@ pub(super) fn available() -> Vec<&'static Kernels> {
 
 /// The table of one instruction set: every entry is a shared body, compiled with the named features.
 macro_rules! kernels {
-    ($name:literal, $features:literal, $dot:ty, $gemm_tile:ident) => {
+    ($name:literal, $features:literal, $dot:ty, $lanes:ty, $gemm_tile:ident) => {
         pub(super) static KERNELS: Kernels = Kernels {
             name: $name,
             quantize,
@@ -77,7 +78,7 @@ macro_rules! kernels {
         #[target_feature(enable = $features)]
         unsafe fn float(m: &Matrix<'_>, rows: Range<usize>, x: &[f32], out: Output, scratch: &mut Vec<f32>) {
             // SAFETY: forwarded contract.
-            unsafe { float::product::<true>(m, rows, x, out, scratch) }
+            unsafe { float::product::<$lanes>(m, rows, x, out, scratch) }
         }
 
         /// # Safety
@@ -92,7 +93,7 @@ macro_rules! kernels {
         ) {
             // SAFETY: forwarded contract; F16C is enabled here.
             unsafe {
-                attention::attention::<true>(a, head, tokens, out, scratch, |h, f| super::gemv::halves_to_floats(h, f))
+                attention::attention::<$lanes, true>(a, head, tokens, out, scratch, |h, f| super::gemv::halves_to_floats(h, f))
             }
         }
 
