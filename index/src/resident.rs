@@ -256,8 +256,18 @@ impl Resident {
         self.lengths[slot]
     }
 
-    pub(crate) fn mean_length(&self) -> f32 {
-        if self.live == 0 { 1.0 } else { (self.total_length as f64 / self.live as f64).max(1.0) as f32 }
+    /// Mean length of the living passages, or of those of them that a filter allows.
+    pub(crate) fn mean_length(&self, allowed: Option<&[bool]>) -> f32 {
+        let (total, n) = match allowed {
+            None => (self.total_length, self.live as u64),
+            Some(allowed) => {
+                let slots = self.lengths.iter().zip(&self.owners).zip(allowed);
+                slots
+                    .filter(|((_, owner), allowed)| **owner != 0 && **allowed)
+                    .fold((0, 0), |(total, n), ((length, _), _)| (total + u64::from(*length), n + 1))
+            }
+        };
+        if n == 0 { 1.0 } else { (total as f64 / n as f64).max(1.0) as f32 }
     }
 
     /// The vector of a slot.

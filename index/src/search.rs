@@ -42,6 +42,7 @@ pub(crate) fn lexical(
     groups.truncate(QUERY_TERMS_MAX);
     let mut scores = vec![0.0_f32; resident.slots()];
     let mut matches = Matches::new(resident.slots());
+    let mean = resident.mean_length(allowed);
     let mut skipped = Vec::new();
     let mut budget = QUERY_POSTINGS_MAX;
     // A word that a third of a large index has decides little and costs most: it is read only if nothing rarer matched.
@@ -51,14 +52,14 @@ pub(crate) fn lexical(
         if matches.cut {
             skipped.push(group);
         } else {
-            matches.add_scores(resident, group, &mut scores);
+            matches.add_scores(resident, group, mean, &mut scores);
         }
         budget = budget.saturating_sub(matches.touched.len());
     }
     if skipped.len() == groups.len() {
         for group in skipped {
             matches.read(connection, resident, group, QUERY_POSTINGS_MAX)?;
-            matches.add_scores(resident, group, &mut scores);
+            matches.add_scores(resident, group, mean, &mut scores);
         }
     }
     let candidates =
@@ -107,10 +108,10 @@ impl Matches {
         Ok(())
     }
 
-    fn add_scores(&self, resident: &Resident, group: &Group, scores: &mut [f32]) {
+    /// `mean` is the mean length of the passages searched: languages differ in how many terms they make of a paragraph.
+    fn add_scores(&self, resident: &Resident, group: &Group, mean: f32, scores: &mut [f32]) {
         let (n, df) = (resident.live() as f32, self.touched.len() as f32);
         let idf = (1.0 + (n - df + 0.5).max(0.0) / (df + 0.5)).ln();
-        let mean = resident.mean_length();
         for &slot in &self.touched {
             let tf = f32::from(self.counts[slot]);
             let norm = K1 * (1.0 - B + B * resident.length(slot) as f32 / mean);
