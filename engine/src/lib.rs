@@ -13,8 +13,8 @@ pub mod gguf;
 pub mod import;
 #[allow(unsafe_code, reason = "SIMD; argued in the files")]
 pub mod kernels;
-mod llm;
 pub mod limits;
+mod llm;
 #[allow(unsafe_code, reason = "memory mapping; argued in the file")]
 mod mapping;
 #[allow(unsafe_code, reason = "threads write disjoint parts of shared buffers; argued in the files")]

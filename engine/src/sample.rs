@@ -200,7 +200,10 @@ mod tests {
     #[test]
     fn values_that_are_no_numbers_are_refused() {
         for bad in [f32::NAN, f32::INFINITY] {
-            assert!(matches!(Sampler::new(SamplerConfig::default()).sample(&[0.0, bad], &[]), Err(RunError::NotFinite)));
+            assert!(matches!(
+                Sampler::new(SamplerConfig::default()).sample(&[0.0, bad], &[]),
+                Err(RunError::NotFinite)
+            ));
         }
     }
 }

@@ -62,11 +62,7 @@ impl Linear {
 pub(super) fn floats(gguf: &Gguf, name: &str, n: usize) -> Result<Vec<f32>, LoadError> {
     let info = gguf.tensor(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))?;
     if info.dims.iter().product::<u64>() != n as u64 || info.dims[0] != n as u64 {
-        return Err(LoadError::Shape {
-            tensor: name.to_owned(),
-            found: info.dims.clone(),
-            expected: vec![n as u64],
-        });
+        return Err(LoadError::Shape { tensor: name.to_owned(), found: info.dims.clone(), expected: vec![n as u64] });
     }
     let mut out = vec![0.0; n];
     info.ty.dequantize(gguf.data(info), &mut out);

@@ -8,9 +8,9 @@ mod rope;
 mod weights;
 
 pub use config::{Architecture, Config, Pooling};
-pub use encoder::EncoderScratch;
-pub use forward::{Logits, Scratch};
 pub(crate) use encoder::Encoder;
+pub use encoder::EncoderScratch;
 pub(crate) use forward::Decoder;
+pub use forward::{Logits, Scratch};
 pub(crate) use linear::{Compute, WorkerScratch, workers};
 pub use weights::Weights;
