@@ -36,7 +36,7 @@ fn silu<const FUSED: bool>(x: f32) -> f32 {
 /// `0.5 x (1 + tanh(y))` with `y = sqrt(2/pi) (x + 0.044715 x^3)` is `x * sigmoid(2y)`.
 #[inline(always)]
 fn gelu_tanh<const FUSED: bool>(x: f32) -> f32 {
-    let y2 = 1.595_769_1 * x * fma::<FUSED>(0.044_715, x * x, 1.0);
+    let y2 = 1.595_769 * x * fma::<FUSED>(0.044_715, x * x, 1.0);
     x / (1.0 + exp::<FUSED>(-y2))
 }
 

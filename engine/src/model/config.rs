@@ -123,7 +123,7 @@ impl Config {
         }
         let eps_key = if arch == Architecture::Bert { "layer_norm_epsilon" } else { "layer_norm_rms_epsilon" };
         let eps_key = key(&format!("attention.{eps_key}"));
-        let eps = m.f32(&eps_key)?.ok_or_else(|| LoadError::MissingKey(eps_key))?;
+        let eps = m.f32(&eps_key)?.ok_or(LoadError::MissingKey(eps_key))?;
         let mut config = Self {
             arch,
             layers: m.need_u32(&key("block_count"), MAX_LAYERS)? as usize,
@@ -185,7 +185,7 @@ impl Config {
     /// Whether layer `i` sees only a window.
     #[must_use]
     pub fn is_local(&self, layer: usize) -> bool {
-        self.window.is_some() && (layer + 1) % self.global_every != 0
+        self.window.is_some() && !(layer + 1).is_multiple_of(self.global_every)
     }
 
     /// Whether this is an encoder for embeddings.

@@ -123,4 +123,4 @@ macro_rules! kernels {
         }
     };
 }
-pub(self) use kernels;
+use kernels;
