@@ -35,10 +35,10 @@ pub fn models(paths: &Paths) -> Result<Vec<ModelRow>, ErrorBody> {
     Ok(store(paths).list()?.into_iter().map(row).collect())
 }
 
-/// Fetches a model; see [`super::pull`].
+/// Fetches a model; see [`super::pull()`].
 ///
 /// # Errors
-/// As [`super::pull`].
+/// As [`super::pull()`].
 pub fn pull_model(
     paths: &Paths,
     name: &str,
@@ -103,7 +103,7 @@ pub fn use_model(paths: &Paths, name: &str) -> Result<ModelRow, ErrorBody> {
 /// What is in a model's file.
 ///
 /// # Errors
-/// As [`super::show`].
+/// As [`super::show()`].
 pub fn show_model(paths: &Paths, name: &str) -> Result<Report, ErrorBody> {
     Ok(report(name, &super::show(&store(paths), name).map_err(ModelError::from)?))
 }

@@ -1,7 +1,7 @@
 //! Models: the catalogue, the folder they are kept in, and how they get there.
 //!
 //! Nothing here loads a model to compute with it, prints, or knows the socket; the command line and the daemon call
-//! [`pull`], [`import_path`], [`show`] and the [`Store`].
+//! [`pull()`], [`import_path`], [`show()`] and the [`Store`].
 
 pub mod backend;
 pub mod catalogue;
