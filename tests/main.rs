@@ -1,1 +1,21 @@
-//! End-to-end tests: a table of contents.
+//! End-to-end tests: the real binary, real daemons, real models, real folders.
+//!
+//! A table of contents:
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+/// How the others run the binary, start and end daemons, and speak to their sockets.
+mod harness;
+
+/// Questions: right answers with true quotes, streams, abstentions, cancellation, hostile documents.
+mod ask;
+/// The fields of every reply, and who may open the socket.
+mod contract;
+/// Every error that a person can cause: one sentence, a hint, the right exit code, and nothing lost.
+mod errors;
+/// What happens in a folder is seen in the index.
+mod ingest;
+/// Daemons killed while they index.
+mod recovery;
+/// The repository itself: who depends on whom, links, sizes.
+mod tidy;
