@@ -162,10 +162,7 @@ fn units(text: &str, from: usize, to: usize, sizes: &Sizes<'_>) -> Vec<Unit> {
         if tokens <= sizes.max {
             out.push(Unit { start, end, tokens });
         } else {
-            // As few pieces as fit, of like size: each cut takes words away from their neighbours.
-            let pieces = tokens.div_ceil(sizes.max.max(1));
-            let target = tokens.div_ceil(pieces).max(1);
-            cut(text, start, paragraph, &Sizes { target, ..*sizes }, &mut out);
+            cut(text, start, paragraph, sizes, &mut out);
         }
     }
     out
@@ -208,8 +205,7 @@ fn cut(text: &str, base: usize, paragraph: &str, sizes: &Sizes<'_>, out: &mut Ve
     let mut tokens = 0;
     for piece in pieces {
         let more = (sizes.count)(piece);
-        // A piece ends once it has its share; the next sentence goes along while there is room for it.
-        if at > start && (tokens >= sizes.target || tokens + more > sizes.max) {
+        if at > start && tokens + more > sizes.target {
             out.push(Unit { start, end: at, tokens });
             (start, tokens) = (at, 0);
         }

@@ -26,6 +26,9 @@ use crate::watch::{Changed, Inbox, Wake, Watch};
 /// Time between two scans while a root is missing: a mount gives no event.
 const MISSING_EVERY: Duration = Duration::from_secs(30);
 
+/// Time until what failed (a full disk, most often) is tried again: soon after there is room, yet without spinning.
+const TROUBLE_EVERY: Duration = Duration::from_secs(10);
+
 /// Keeps an index in step with its folders for as long as it lives.
 pub struct Indexer {
     shared: Arc<Shared>,
@@ -192,6 +195,8 @@ struct Files {
     watch: Option<Watch>,
     /// A root was missing at the last scan.
     missing: bool,
+    /// Something failed since the last scan that went through.
+    troubled: bool,
 }
 
 impl Files {
@@ -203,12 +208,16 @@ impl Files {
                 None
             }
         };
-        Self { shared, watch, missing: false }
+        Self { shared, watch, missing: false, troubled: false }
     }
 
     fn run(mut self) {
         loop {
-            let patience = if self.missing { MISSING_EVERY } else { RESCAN_EVERY };
+            let patience = match (self.troubled, self.missing) {
+                (true, _) => TROUBLE_EVERY,
+                (false, true) => MISSING_EVERY,
+                (false, false) => RESCAN_EVERY,
+            };
             let result = match self.shared.inbox.next(patience) {
                 Wake::Stop => return,
                 Wake::Quiet => self.scan_all(),
@@ -216,12 +225,16 @@ impl Files {
                 Wake::Changed(changed) => self.follow(changed),
             };
             if let Err(error) = result {
+                self.troubled = true;
                 self.shared.tracker.trouble(&error);
             }
             if self.shared.inbox.is_empty() {
                 tidy(&self.shared);
             }
-            self.shared.tracker.files_quiet();
+            // Files that could not be stored still wait: nothing is done before they are.
+            if !self.troubled {
+                self.shared.tracker.files_quiet();
+            }
         }
     }
 
@@ -255,6 +268,7 @@ impl Files {
         if let Some(trouble) = self.watch.as_mut().and_then(|w| w.trouble.take()) {
             self.shared.tracker.emit(Event::Trouble { message: trouble });
         }
+        self.troubled = false;
         Ok(())
     }
 

@@ -256,8 +256,8 @@ impl Resident {
         self.lengths[slot]
     }
 
-    /// Mean length of the living passages, or of those of them that a filter allows.
-    pub(crate) fn mean_length(&self, allowed: Option<&[bool]>) -> f32 {
+    /// Number and mean length of the living passages, or of those of them that a filter allows.
+    pub(crate) fn passages_and_mean_length(&self, allowed: Option<&[bool]>) -> (f32, f32) {
         let (total, n) = match allowed {
             None => (self.total_length, self.live as u64),
             Some(allowed) => {
@@ -267,7 +267,7 @@ impl Resident {
                     .fold((0, 0), |(total, n), ((length, _), _)| (total + u64::from(*length), n + 1))
             }
         };
-        if n == 0 { 1.0 } else { (total as f64 / n as f64).max(1.0) as f32 }
+        (n as f32, if n == 0 { 1.0 } else { (total as f64 / n as f64).max(1.0) as f32 })
     }
 
     /// The vector of a slot.

@@ -42,7 +42,7 @@ pub(crate) fn lexical(
     groups.truncate(QUERY_TERMS_MAX);
     let mut scores = vec![0.0_f32; resident.slots()];
     let mut matches = Matches::new(resident.slots());
-    let mean = resident.mean_length(allowed);
+    let searched = Searched::of(resident, allowed);
     let mut skipped = Vec::new();
     let mut budget = QUERY_POSTINGS_MAX;
     // A word that a third of a large index has decides little and costs most: it is read only if nothing rarer matched.
@@ -52,19 +52,38 @@ pub(crate) fn lexical(
         if matches.cut {
             skipped.push(group);
         } else {
-            matches.add_scores(resident, group, mean, &mut scores);
+            matches.add_scores(resident, group, &searched, &mut scores);
         }
         budget = budget.saturating_sub(matches.touched.len());
     }
     if skipped.len() == groups.len() {
         for group in skipped {
             matches.read(connection, resident, group, QUERY_POSTINGS_MAX)?;
-            matches.add_scores(resident, group, mean, &mut scores);
+            matches.add_scores(resident, group, &searched, &mut scores);
         }
     }
     let candidates =
         scores.iter().enumerate().filter(|(slot, score)| **score > 0.0 && allowed.is_none_or(|a| a[*slot]));
     Ok(top(candidates.map(|(slot, score)| Ranked { slot, score: *score }), depth))
+}
+
+/// What BM25's statistics are of: the passages that the filter allows. A folder in one language would else be weighed by
+/// the words of another.
+struct Searched<'a> {
+    allowed: Option<&'a [bool]>,
+    passages: f32,
+    mean_length: f32,
+}
+
+impl<'a> Searched<'a> {
+    fn of(resident: &Resident, allowed: Option<&'a [bool]>) -> Self {
+        let (passages, mean_length) = resident.passages_and_mean_length(allowed);
+        Self { allowed, passages, mean_length }
+    }
+
+    fn holds(&self, slot: usize) -> bool {
+        self.allowed.is_none_or(|allowed| allowed[slot])
+    }
 }
 
 /// Passages that have a word, with its count; the arrays are used again for the next word.
@@ -108,10 +127,10 @@ impl Matches {
         Ok(())
     }
 
-    /// `mean` is the mean length of the passages searched: languages differ in how many terms they make of a paragraph.
-    fn add_scores(&self, resident: &Resident, group: &Group, mean: f32, scores: &mut [f32]) {
-        let (n, df) = (resident.live() as f32, self.touched.len() as f32);
-        let idf = (1.0 + (n - df + 0.5).max(0.0) / (df + 0.5)).ln();
+    fn add_scores(&self, resident: &Resident, group: &Group, searched: &Searched<'_>, scores: &mut [f32]) {
+        let df = self.touched.iter().filter(|slot| searched.holds(**slot)).count() as f32;
+        let idf = (1.0 + (searched.passages - df + 0.5).max(0.0) / (df + 0.5)).ln();
+        let mean = searched.mean_length;
         for &slot in &self.touched {
             let tf = f32::from(self.counts[slot]);
             let norm = K1 * (1.0 - B + B * resident.length(slot) as f32 / mean);
