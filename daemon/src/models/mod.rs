@@ -21,4 +21,4 @@ pub use convert::import_path;
 pub use error::ModelError;
 pub use pull::{Phase, Places, Progress, pull};
 pub use show::{Shown, show};
-pub use store::{Listed, Store, validate};
+pub use store::{Listed, Store};

@@ -81,6 +81,7 @@ impl Store {
     }
 
     /// The folder.
+    #[cfg(test)]
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

