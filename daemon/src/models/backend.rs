@@ -6,7 +6,7 @@ use satchel_ipc::ErrorBody;
 use satchel_ipc::wire::DownloadProgress;
 use serde_json::json;
 
-use super::{Listed, ModelError, Phase, Places, Progress, Shown, Store};
+use super::{Listed, Phase, Places, Progress, Shown, Store};
 use crate::cli::backend::{ModelRow, Report};
 use crate::paths::Paths;
 
@@ -105,7 +105,7 @@ pub fn use_model(paths: &Paths, name: &str) -> Result<ModelRow, ErrorBody> {
 /// # Errors
 /// As [`super::show()`].
 pub fn show_model(paths: &Paths, name: &str) -> Result<Report, ErrorBody> {
-    Ok(report(name, &super::show(&store(paths), name).map_err(ModelError::from)?))
+    Ok(report(name, &super::show(&store(paths), name)?))
 }
 
 fn report(name: &str, shown: &Shown) -> Report {
