@@ -33,7 +33,7 @@ fn open(name: &str, path: &Path) -> Tokenizer {
     let start = std::time::Instant::now();
     let tokenizer = Tokenizer::from_gguf(gguf.metadata()).unwrap();
     let (ms, mib) = (start.elapsed().as_secs_f64() * 1e3, tokenizer.memory_bytes() as f64 / f64::from(1 << 20));
-    println!("{name}: {} tokens loaded in {ms:.1} ms, {mib:.1} MiB", tokenizer.vocab_len());
+    support::say(&format!("{name}: {} tokens loaded in {ms:.1} ms, {mib:.1} MiB", tokenizer.vocab_len()));
     tokenizer
 }
 

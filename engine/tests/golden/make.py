@@ -32,6 +32,7 @@ HERE = pathlib.Path(__file__).parent
 KEEP = pathlib.Path(tempfile.gettempdir()) / "satchel-golden"
 POSITIONS = 256
 KEPT = 64
+KEPT_EXACT = 24
 GREEDY = 64
 PROMPTS = [
     "The capital of France is",
@@ -108,10 +109,10 @@ def divergence(p, q):
     return {"mean": float(rows.mean()), "max": float(rows.max())}
 
 
-def table(logp):
+def table(logp, kept=KEPT):
     import numpy as np
 
-    ids = np.argsort(-logp, axis=-1, kind="stable")[:, :KEPT]
+    ids = np.argsort(-logp, axis=-1, kind="stable")[:, :kept]
     top = np.take_along_axis(logp, ids, -1)
     rest = np.maximum(0.0, 1.0 - np.exp(top).sum(-1))
     return (struct.pack("<2I", *ids.shape) + ids.astype("<u4").tobytes() + top.astype("<f4").tobytes()
@@ -184,6 +185,7 @@ class Exact:
 
         self.reader = gguf.GGUFReader(path)
         self.at = {t.name: t for t in self.reader.tensors}
+        self.held = {}
         self.arch = self.key("general.architecture")
         part = lambda k, default=None: self.key(f"{self.arch}.{k}", default)
         self.layers, self.width = part("block_count"), part("embedding_length")
@@ -205,8 +207,10 @@ class Exact:
 
         if name not in self.at:
             return None
-        t = self.at[name]
-        return gguf.dequantize(t.data, t.tensor_type).astype(np.float32)
+        if name not in self.held:
+            t = self.at[name]
+            self.held[name] = gguf.dequantize(t.data, t.tensor_type).astype(np.float32)
+        return self.held[name]
 
     def norm(self, x, w):
         import numpy as np
@@ -262,29 +266,44 @@ class Exact:
         y = (g * u) @ self.w(p + "ffn_down.weight").T
         return self.norm(y, self.w(p + "post_ffw_norm.weight")) if self.gemma else y
 
-    def logits(self, ids):
+    def logits(self, sequences):
+        """For each sequence of ids its logits; weights are read once for all."""
         import numpy as np
 
         table = self.w("token_embd.weight")
-        x = table[ids] * (np.float32(np.sqrt(self.width)) if self.gemma else np.float32(1))
+        scale = np.float32(np.sqrt(self.width)) if self.gemma else np.float32(1)
+        xs = [table[ids] * scale for ids in sequences]
         for i in range(self.layers):
-            x = x + self.attention(i, x)
-            x = x + self.feed_forward(i, x)
+            self.held = {}
+            for j, x in enumerate(xs):
+                x = x + self.attention(i, x)
+                xs[j] = x + self.feed_forward(i, x)
         out = self.w("output.weight")
-        return self.norm(x, self.w("output_norm.weight")) @ (table if out is None else out).T
+        out = table if out is None else out
+        return [self.norm(x, self.w("output_norm.weight")) @ out.T for x in xs]
 
 
 def exact(name, path):
     import numpy as np
 
     value = json.loads((HERE / f"llm_{name}.json").read_text())
-    logp = log_softmax(Exact(path).logits(value["ids"]))[1:]
+    greedy = value["greedy"]
+    prose, *steps = Exact(path).logits([value["ids"]] + [(g["prompt_ids"] + g["ids"])[:-1] for g in greedy])
+    logp = log_softmax(prose)[1:]
     keep(name, "exact", logp)
     for kind in ("llama", "llama-plain"):
         value[f"exact_to_{kind}"] = divergence(logp, np.load(KEEP / f"{name}.{kind}.npy").astype(np.float64))
         print(name, "float arithmetic to", kind, value[f"exact_to_{kind}"])
+    for g, rows in zip(greedy, steps):
+        rows = rows[-GREEDY:]
+        top = np.sort(rows, axis=-1)
+        g["exact_ids"] = [int(i) for i in rows.argmax(-1)]
+        g["exact_gaps"] = [round(float(x), 4) for x in top[:, -1] - top[:, -2]]
+        same = np.array(g["exact_ids"]) == np.array(g["ids"])
+        print(name, repr(g["prompt"][:24]), "llama.cpp leads where it differs from float:",
+              [(x, y) for x, y, s in zip(g["gaps"], g["exact_gaps"], same) if not s])
     data = (HERE / f"llm_{name}.bin").read_bytes()[:8 + POSITIONS * (8 * KEPT + 4)]
-    write(name, value, data + table(logp))
+    write(name, value, data + table(logp, KEPT_EXACT))
 
 
 def compare(name, path):
