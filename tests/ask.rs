@@ -214,14 +214,14 @@ fn a_client_that_leaves_ends_the_work() {
     // The model is loaded before the clock of the prefill starts.
     daemon.post("/v1/ask", json!({"question": LANDLORD, "passages": ["The landlord is Marta Olsen."]}));
     // Lines that differ, so that nothing but this very prompt can have been computed.
-    let long: String = (0..220).map(|i| format!("Tenant {i} lives in flat {} of the house.\n", i * 7 % 220)).collect();
+    let long: String = (0..110).map(|i| format!("Tenant {i} lives in flat {} of the house.\n", i * 7 % 110)).collect();
     let body = |stream: bool| json!({"question": LANDLORD, "passages": [long], "max_tokens": 8, "stream": stream});
     let mut events = daemon.stream("POST", "/v1/ask", Some(&body(true)));
     assert_eq!(events.next().unwrap()["event"], "sources");
     drop(events);
     let reply = daemon.post("/v1/ask", body(false));
     let count = |name: &str| reply["timings"][name].as_u64().unwrap();
-    assert!(count("prompt_tokens") > 2000, "{reply}");
+    assert!(count("prompt_tokens") > 1000, "{reply}");
     // Had the first request gone on, its whole prompt would be at hand.
-    assert!(count("reused_tokens") + 500 < count("prompt_tokens"), "{}", reply["timings"]);
+    assert!(count("reused_tokens") + 200 < count("prompt_tokens"), "{}", reply["timings"]);
 }

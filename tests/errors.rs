@@ -282,6 +282,7 @@ fn a_model_over_the_budget() {
     let home = Home::new();
     let file = home.write("lease.md", "The landlord is Marta Olsen.\n");
     let daemon = home.serve(["--budget".as_ref(), "50MiB".as_ref(), "--in".as_ref(), home.docs.as_os_str()]);
+    daemon.settled();
     let message = fails(&home, &["ask", "Who is the landlord?"], "over_budget", 5);
     assert!(message.contains("budget is 50 MiB"), "{message}");
     daemon.expect("landlord", &[&file]);

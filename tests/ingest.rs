@@ -190,7 +190,7 @@ fn a_name_that_is_not_utf8_is_indexed_and_shown_escaped() {
     home.write(OsStr::from_bytes(b"caf\xe9.txt"), "feldspar\n");
     let daemon = home.daemon();
     let shown = format!("{}/caf\\xE9.txt", home.docs.display());
-    assert_eq!(daemon.holding("feldspar"), [shown.clone()]);
+    assert_eq!(daemon.holding("feldspar"), std::slice::from_ref(&shown));
     assert_eq!(daemon.files()[0]["path"], shown.as_str());
     let listed = home.run(["files"]).ok();
     assert!(listed.out.contains("caf\\xE9.txt"), "{listed:?}");

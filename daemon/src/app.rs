@@ -402,7 +402,12 @@ impl App {
         let mib = |n: u64| n.div_ceil(1 << 20);
         let what = format!(
             "the model needs {} MiB (in use {} + weights {} + KV cache {} + buffers {}), the budget is {} MiB",
-            mib(needs), mib(now), mib(weights), mib(kv), mib(scratch), mib(budget)
+            mib(needs),
+            mib(now),
+            mib(weights),
+            mib(kv),
+            mib(scratch),
+            mib(budget)
         );
         Err(ErrorBody::new(Code::OverBudget, what).with_hint("use a smaller model or --context, or a larger --budget"))
     }

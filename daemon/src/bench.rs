@@ -82,7 +82,12 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
     rows.add("prefill_tok_s", &format!("prefill {prefill}"), format!("{p:.1} tok/s"), p);
     rows.add("decode_tok_s", &format!("decode {decode} at {context}"), format!("{d:.2} tok/s"), d);
     let moved = d * llm.bytes_per_token() as f64 / 1e9;
-    rows.add("bytes_per_token", "weights read a token", format!("{:.1} MB", llm.bytes_per_token() as f64 / 1e6), llm.bytes_per_token());
+    rows.add(
+        "bytes_per_token",
+        "weights read a token",
+        format!("{:.1} MB", llm.bytes_per_token() as f64 / 1e6),
+        llm.bytes_per_token(),
+    );
     rows.add("decode_gb_s", "decode moves", format!("{moved:.1} GB/s"), moved);
     rows.add("read_gb_s", "plain reading moves", format!("{read:.1} GB/s"), read);
     rows.add("share_of_read", "share", format!("{:.0} %", 100.0 * moved / read), moved / read);

@@ -36,7 +36,7 @@ pub fn run(store: &Store, args: &CompleteArgs, piece: &mut dyn FnMut(&str) -> bo
             break;
         }
         ids.push(id);
-        let shown = stream.push(&tokenizer.token_bytes(id));
+        let shown = stream.push(tokenizer.token_bytes(id));
         text.push_str(&shown);
         if (!shown.is_empty() && !piece(&shown)) || session.tokens().len() == session.capacity() {
             break;

@@ -21,7 +21,8 @@ pub fn report(paths: &Paths) -> Result<Report, ErrorBody> {
     let all: Vec<&str> = Kernels::available().iter().map(|k| k.name()).collect();
     rows.add("available", "kernels available", all.join(", "), all);
     rows.add("threads", "threads", compute_threads().to_string(), compute_threads());
-    let types: Vec<String> = TensorType::ALL.iter().map(|t| format!("{t}: {}", kernel_of(*t, kernels.name()))).collect();
+    let types: Vec<String> =
+        TensorType::ALL.iter().map(|t| format!("{t}: {}", kernel_of(*t, kernels.name()))).collect();
     rows.add("tensor_types", "tensor types", types.join("; "), types);
     rows.say("precision", "precision", "weights as stored, activations int8 in blocks of 32, KV cache f16, sums f32");
     rows.say("sandbox", "parser sandbox", "none: text kinds only, read by bounded parsers in the daemon");

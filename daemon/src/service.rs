@@ -35,10 +35,7 @@ impl Service for App {
             Request::RemoveRoot(request) => self.remove_root(&request.path).map(Reply::Roots),
             Request::Files(request) => self.files(&request).map(Reply::Files),
             Request::Forget(request) => self.forget(&request).map(Reply::Forget),
-            Request::Events => {
-                self.follow(exchange);
-                Ok(Reply::Closed {})
-            }
+            Request::Events => self.follow(exchange).map(|()| Reply::Closed {}),
         }
     }
 }
@@ -59,10 +56,9 @@ impl App {
                 quant: prevailing_type(w.llm().gguf()),
                 context: kv.map_or(self.context() as u64, |(_, n)| n as u64),
             }),
-            embedder: self.vectors_if_ready().map(|v| EmbedderStatus {
-                name: v.name().to_owned(),
-                dim: satchel_index::Embedder::dim(&*v) as u64,
-            }),
+            embedder: self
+                .vectors_if_ready()
+                .map(|v| EmbedderStatus { name: v.name().to_owned(), dim: satchel_index::Embedder::dim(&*v) as u64 }),
             index: IndexStatus {
                 documents: counts.indexed,
                 passages: counts.passages,
@@ -81,7 +77,10 @@ impl App {
                 peak_resident_bytes: usage.peak,
                 kv_bytes: kv.map_or(0, |(bytes, _)| bytes as u64),
             },
-            kernels: KernelStatus { isa: satchel_engine::kernels::Kernels::detect().name().to_owned(), ..Default::default() },
+            kernels: KernelStatus {
+                isa: satchel_engine::kernels::Kernels::detect().name().to_owned(),
+                ..Default::default()
+            },
             index_lag_ms: self.lag_ms(),
             warnings: self.warnings(),
         })
@@ -114,9 +113,11 @@ impl App {
     fn ask(&self, request: &AskRequest, exchange: &Exchange) -> Result<wire::AskReply, ErrorBody> {
         let started = Instant::now();
         check_length("question", &request.question, MAX_QUESTION_BYTES)?;
-        let max_tokens = bounded("max_tokens", request.max_tokens, answer::DEFAULT_ANSWER_TOKENS as u32, 8192)?;
+        bounded("k", request.k, DEFAULT_PASSAGES, MAX_PASSAGES)?;
+        let max_tokens = bounded("max_tokens", request.max_tokens, answer::default_tokens(self.context()), 8192)?;
         if max_tokens >= self.context() {
-            let what = format!("max_tokens {max_tokens} leaves no room for a prompt in a context of {}", self.context());
+            let what =
+                format!("max_tokens {max_tokens} leaves no room for a prompt in a context of {}", self.context());
             return Err(ErrorBody::new(Code::TooLong, what).with_hint("ask for a shorter answer"));
         }
         let passages = match &request.passages {
@@ -130,7 +131,7 @@ impl App {
         let writer = self.writer(exchange)?;
         let _answering = self.gate().answer();
         let given = matches!(passages, Passages::Given(_));
-        let reply = answer::answer(request, passages, self.index(), &writer, exchange, started)?;
+        let reply = answer::answer(request, passages, max_tokens, self.index(), &writer, exchange, started)?;
         if reply.abstained && !given {
             self.abstained(request)?;
         }
@@ -209,7 +210,7 @@ impl App {
             let state = match root.state {
                 RootState::Missing | RootState::Unreadable => wire::RootState::Unavailable,
                 RootState::New => wire::RootState::Scanning,
-                RootState::Present if idle || (pending == 0 && !self.is_new_root(&root.path)) => wire::RootState::Ready,
+                RootState::Present if pending == 0 && (idle || !self.is_new_root(&root.path)) => wire::RootState::Ready,
                 RootState::Present if pending == 0 => wire::RootState::Scanning,
                 RootState::Present => wire::RootState::Indexing,
             };
@@ -269,7 +270,8 @@ impl App {
         })
     }
 
-    fn follow(&self, exchange: &Exchange) {
+    /// Tells events until the peer leaves or the daemon stops, which is told as an error.
+    fn follow(&self, exchange: &Exchange) -> Result<(), ErrorBody> {
         let events = self.hub().follow();
         let state = self.index().counts().map(|c| self.state(&c));
         let mut first = state.ok().map(|state| Event::State { state });
@@ -279,15 +281,12 @@ impl App {
                 None => events.recv_timeout(FOLLOW_STEP),
             };
             match event {
-                Ok(event) => {
-                    if exchange.events.emit(event).is_err() {
-                        return;
-                    }
-                }
+                Ok(event) => exchange.events.emit(event)?,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
+        exchange.cancel.check()
     }
 
     fn pending_below(&self, path: &std::path::Path) -> Result<u64, ErrorBody> {
@@ -312,10 +311,11 @@ impl App {
 
 fn check_length(what: &str, text: &str, limit: usize) -> Result<(), ErrorBody> {
     if text.trim().is_empty() {
-        return Err(ErrorBody::bad_request(format!("the {what} is empty")));
+        return Err(ErrorBody::bad_request(format!("the {what} is empty")).with_hint("put it into words"));
     }
     if text.len() > limit {
-        return Err(ErrorBody::new(Code::TooLong, format!("the {what} has {} bytes > {limit}", text.len())));
+        let what = format!("the {what} has {} bytes > {limit}", text.len());
+        return Err(ErrorBody::new(Code::TooLong, what).with_hint("use fewer words; a long text belongs in a document"));
     }
     Ok(())
 }
@@ -323,7 +323,8 @@ fn check_length(what: &str, text: &str, limit: usize) -> Result<(), ErrorBody> {
 fn bounded(what: &str, value: Option<u32>, default: u32, most: u32) -> Result<usize, ErrorBody> {
     match value.unwrap_or(default) {
         n @ 1.. if n <= most => Ok(n as usize),
-        n => Err(ErrorBody::bad_request(format!("{what} is {n}, outside 1..={most}"))),
+        n => Err(ErrorBody::bad_request(format!("{what} is {n}, outside 1..={most}"))
+            .with_hint(format!("leave it out for {default}"))),
     }
 }
 

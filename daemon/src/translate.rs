@@ -40,7 +40,8 @@ pub fn filter(f: Option<&wire::Filter>) -> Result<index::Filter, ErrorBody> {
     if let Some(name) = &f.kind {
         kinds.push(index::Kind::from_name(name).ok_or_else(|| {
             let known: Vec<&str> = index::Kind::ALL.iter().map(|k| k.name()).collect();
-            ErrorBody::bad_request(format!("kind {name:?} is not known")).with_hint(format!("kinds: {}", known.join(", ")))
+            ErrorBody::bad_request(format!("kind {name:?} is not known"))
+                .with_hint(format!("kinds: {}", known.join(", ")))
         })?);
     }
     Ok(index::Filter {

@@ -46,10 +46,8 @@ impl Writer {
         let tokenizer = Tokenizer::from_gguf(llm.gguf().metadata())?;
         let template = ChatTemplate::from_gguf(llm.gguf().metadata(), &tokenizer)?;
         let context = context.min(llm.config().context);
-        let session = Session::new(Arc::clone(&llm), context).map_err(|e| LoadError::BadKey {
-            key: "context_length".into(),
-            what: e.to_string(),
-        })?;
+        let session = Session::new(Arc::clone(&llm), context)
+            .map_err(|e| LoadError::BadKey { key: "context_length".into(), what: e.to_string() })?;
         Ok(Self { name: name.to_owned(), llm, tokenizer, template, session: Mutex::new(session) })
     }
 
@@ -123,7 +121,7 @@ impl Writer {
                 break;
             }
             done.tokens += 1;
-            let text = stream.push(&self.tokenizer.token_bytes(id));
+            let text = stream.push(self.tokenizer.token_bytes(id));
             if !text.is_empty() && !piece(&text) {
                 break;
             }

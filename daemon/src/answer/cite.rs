@@ -119,8 +119,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(
-                shown,
-                "The rent is 1,200 euro. [1] The deposit is 3,600 euro. [2]\nThe sky is green today.",
+                shown, "The rent is 1,200 euro. [1] The deposit is 3,600 euro. [2]\nThe sky is green today.",
                 "cut by {width}"
             );
             assert_eq!(citer.counts(), (2, 1));

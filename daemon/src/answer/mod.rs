@@ -23,8 +23,11 @@ use support::{Evidence, find};
 pub const DEFAULT_PASSAGES: u32 = 5;
 /// Most passages that a request may ask for.
 pub const MAX_PASSAGES: u32 = 50;
-/// Longest answer unless the request says otherwise, in tokens.
-pub const DEFAULT_ANSWER_TOKENS: usize = 256;
+/// Longest answer unless the request says otherwise, in tokens; a small context gives a quarter of itself.
+pub fn default_tokens(context: usize) -> u32 {
+    (context / 4).min(256) as u32
+}
+
 /// Longest question in bytes; a longer one is a document.
 pub const MAX_QUESTION_BYTES: usize = 16 << 10;
 
@@ -64,6 +67,7 @@ pub enum Passages {
 pub fn answer(
     request: &AskRequest,
     passages: Passages,
+    max_tokens: usize,
     index: &Index,
     writer: &Writer,
     exchange: &Exchange,
@@ -80,22 +84,23 @@ pub fn answer(
     }
     let question = text::terms(&request.question);
     first_quote(&request.question, &sources, index, exchange)?;
-    let max_tokens = request.max_tokens.map_or(DEFAULT_ANSWER_TOKENS, |n| n as usize);
     let cancelled = || exchange.cancel.is_cancelled();
     let mut session = writer.session(&cancelled).ok_or_else(|| cancelled_error(exchange))?;
     let room = session.capacity().saturating_sub(max_tokens);
     let shown: Vec<_> = sources.iter().map(|s| prompt::Shown { title: &s.title, text: &s.text }).collect();
-    let (ids, fitting) = prompt::encode(
-        writer.tokenizer(),
-        writer.template(),
-        &request.question,
-        &shown,
-        &request.conversation,
-        room,
-    )
-    .map_err(|e| run_error(&e, exchange))?;
+    let (ids, fitting) =
+        prompt::encode(writer.tokenizer(), writer.template(), &request.question, &shown, &request.conversation, room)
+            .map_err(|e| run_error(&e, exchange))?;
     let texts: Vec<&str> = sources[..fitting].iter().map(|s| s.text.as_str()).collect();
-    let mut out = Written { citer: Citer::new(question, &texts), sources: &sources, index, exchange, reply, first: None, failed: None };
+    let mut out = Written {
+        citer: Citer::new(question, &texts),
+        sources: &sources,
+        index,
+        exchange,
+        reply,
+        first: None,
+        failed: None,
+    };
     let generated = writer
         .generate(&mut session, &ids, max_tokens, &cancelled, &mut |piece| out.push(piece))
         .map_err(|e| run_error(&e, exchange))?;
@@ -204,7 +209,8 @@ impl Source {
             Place::Given(i) => (format!("passage:{}", i + 1), 1, 0, true),
             Place::Index(hit) => {
                 let at = hit.byte_start + quote.start;
-                let fresh = index.verify_span(&hit.path, hit.in_file, at, text).map_err(|e| translate::index_error(&e))?;
+                let fresh =
+                    index.verify_span(&hit.path, hit.in_file, at, text).map_err(|e| translate::index_error(&e))?;
                 (hit.document_id.clone(), hit.line_start, hit.byte_start, fresh == Freshness::Fresh)
             }
         };
@@ -234,7 +240,11 @@ fn sources(passages: Passages) -> Vec<Source> {
         Passages::Found(hits) => hits
             .into_iter()
             .map(|hit| Source {
-                title: if hit.heading.is_empty() { hit.title.clone() } else { format!("{} > {}", hit.title, hit.heading) },
+                title: if hit.heading.is_empty() {
+                    hit.title.clone()
+                } else {
+                    format!("{} > {}", hit.title, hit.heading)
+                },
                 text: hit.text.clone(),
                 place: Place::Index(Box::new(hit)),
             })

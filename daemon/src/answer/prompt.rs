@@ -73,7 +73,8 @@ fn turns(conversation: &[Turn]) -> Vec<Message> {
 }
 
 fn passage(i: usize, p: &Shown<'_>) -> String {
-    let title = if p.title.is_empty() || p.text.starts_with(p.title) { String::new() } else { format!("{}\n", p.title) };
+    let title =
+        if p.title.is_empty() || p.text.starts_with(p.title) { String::new() } else { format!("{}\n", p.title) };
     format!("Passage {}:\n{title}{}\n\n", i + 1, p.text.trim())
 }
 

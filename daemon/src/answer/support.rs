@@ -57,10 +57,11 @@ pub fn find(sentence: &str, question: &HashSet<String>, passages: &[Evidence]) -
             continue;
         }
         let overlap = |terms: &HashSet<String>| content.iter().filter(|t| terms.contains(**t)).map(|t| weight(t)).sum();
-        let quote = evidence.sentences.iter().map(|(range, terms)| (overlap(terms), range)).fold(
-            (0f32, None),
-            |best, (score, range)| if score > best.0 { (score, Some(range)) } else { best },
-        );
+        let quote = evidence
+            .sentences
+            .iter()
+            .map(|(range, terms)| (overlap(terms), range))
+            .fold((0f32, None), |best, (score, range)| if score > best.0 { (score, Some(range)) } else { best });
         if let (_, Some(range)) = quote {
             best = Some(Support { passage, quote: range.clone(), share });
         }

@@ -34,15 +34,17 @@ pub async fn run(args: &FilesArgs, session: &Session, terminal: &mut Terminal) -
     let path = args.path.as_deref().map(absolute_of_maybe_gone).transpose()?;
     let mut request = FilesRequest { state: args.state, path, after: None, limit: None };
     let mut listed = 0;
+    // The list is begun once there is one: an error stands alone.
+    let mut page = session.client.files(request.clone()).await?;
     begin(terminal)?;
     loop {
-        let page = session.client.files(request.clone()).await?;
         for file in &page.files {
             print_file(file, listed, terminal)?;
             listed += 1;
         }
         let Some(next) = next_page(&request, &page)? else { break };
         request.after = Some(next);
+        page = session.client.files(request.clone()).await?;
     }
     end(listed, terminal)?;
     Ok(Exit::Done)

@@ -40,13 +40,10 @@ use terminal::Terminal;
 
 /// Runs the command line `args` (the program's name first) and gives the exit code.
 pub fn run<B: Backend>(args: impl IntoIterator<Item = OsString>, backend: &B) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are "errors" of clap with exit code 0; wrong usage has 2.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+        Err(error) => return ExitCode::from(usage(&error, args.iter().any(|arg| arg == "--json"))),
     };
     let mut terminal = Terminal::of_process(cli.global.json);
     let result = Paths::new(cli.global.home.as_deref(), |name| std::env::var_os(name))
@@ -54,6 +51,21 @@ pub fn run<B: Backend>(args: impl IntoIterator<Item = OsString>, backend: &B) ->
         .and_then(|paths| dispatch(cli, &paths, backend, &mut terminal));
     let flushed = terminal.out.flush().map_err(Failure::from);
     ExitCode::from(exit::conclude(result.and_then(|exit| flushed.map(|()| exit)), &mut terminal))
+}
+
+/// Tells wrong usage, or what was asked of the manual, and gives the exit code.
+fn usage(error: &clap::Error, json: bool) -> u8 {
+    // Help and version are "errors" of clap with exit code 0; wrong usage has 2.
+    if !json || error.exit_code() == 0 {
+        let _ = error.print();
+        return u8::try_from(error.exit_code()).unwrap_or(2);
+    }
+    // The first paragraph says what is wrong; the usage comes after it.
+    let text = error.to_string();
+    let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    let body = ErrorBody::bad_request(what).with_hint("`satchel --help` shows the commands and their options");
+    exit::conclude(Err(body.into()), &mut Terminal::of_process(true))
 }
 
 fn dispatch<B: Backend>(cli: Cli, paths: &Paths, backend: &B, terminal: &mut Terminal) -> Result<Exit, Failure> {

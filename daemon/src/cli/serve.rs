@@ -41,18 +41,32 @@ pub struct ServeArgs {
 
 /// Runs until SIGTERM, SIGINT or SIGHUP.
 pub fn run<B: Backend>(args: &ServeArgs, paths: &Paths, backend: &B, terminal: &mut Terminal) -> Result<Exit, Failure> {
-    // The socket comes first: a second daemon ends here, before it touches the index.
-    let (socket, listener) = Socket::bind(&paths.socket)?;
     let failed = |what: &str, error: std::io::Error| ErrorBody::new(Code::Error, format!("cannot {what}: {error}"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(IO_THREADS)
         .enable_all()
         .build()
         .map_err(|error| failed("start the runtime", error))?;
-    let service = backend.start(paths, args)?;
+    // Signals are caught before there is anything to leave behind.
+    let stopped = {
+        let _inside = runtime.enter();
+        stopped().map_err(|error| failed("watch for signals", error))?
+    };
+    // The socket comes before the index: a second daemon ends here, before it touches that.
+    let begun = Socket::bind(&paths.socket).map_err(Failure::from).and_then(|(socket, listener)| {
+        let service = backend.start(paths, args)?;
+        Ok((socket, listener, service))
+    });
+    let (socket, listener, service) = match begun {
+        Ok(begun) => begun,
+        Err(failure) => {
+            // Nothing runs on it yet, and it may be dropped on a thread of another one.
+            runtime.shutdown_background();
+            return Err(failure);
+        }
+    };
     terminal.note(&format!("satchel {} listens on {}", env!("CARGO_PKG_VERSION"), socket.path().display()))?;
     let served = runtime.block_on(async {
-        let stopped = stopped().map_err(|error| failed("watch for signals", error))?;
         satchel_ipc::serve(listener, std::sync::Arc::clone(&service), stopped)
             .await
             .map_err(|error| failed("serve the socket", error))

@@ -63,7 +63,8 @@ pub fn deadline_passed() -> ErrorBody {
 pub fn absolute(path: &Path) -> Result<String, ErrorBody> {
     let full = path
         .canonicalize()
-        .map_err(|error| ErrorBody::bad_request(format!("cannot open {}: {error}", path.display())))?;
+        .map_err(|error| ErrorBody::bad_request(format!("cannot open {}: {error}", path.display())))
+        .map_err(|error| error.with_hint("check its spelling and its permissions"))?;
     to_utf8(&full)
 }
 

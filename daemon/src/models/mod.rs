@@ -18,7 +18,6 @@ pub mod testing;
 
 pub use choice::available_memory;
 pub use convert::import_path;
-pub use error::ModelError;
 pub use pull::{Phase, Places, Progress, pull};
 pub use show::{Shown, show};
 pub use store::{Listed, Store};

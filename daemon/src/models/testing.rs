@@ -25,7 +25,7 @@ pub fn model(name: &str) -> PathBuf {
         match pull(&store, name, &Places::from_env(|name| std::env::var_os(name)), &mut |_| true) {
             Ok(listed) => return listed.path.unwrap(),
             // Another test process fetches it.
-            Err(super::ModelError::Busy { .. }) if std::time::Instant::now() < deadline => {
+            Err(super::error::ModelError::Busy { .. }) if std::time::Instant::now() < deadline => {
                 std::thread::sleep(std::time::Duration::from_millis(200));
             }
             Err(error) => panic!("`satchel model pull {name}` into {:?} failed: {error}", store.folder()),
