@@ -1,7 +1,7 @@
 //! What the language models compute is what llama.cpp computes: the same greedy tokens wherever it is sure of them, and
 //! next-token distributions nearer to float arithmetic than its own. `docs/accuracy.md` has the figures.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 #[path = "support/golden.rs"]
 mod golden;

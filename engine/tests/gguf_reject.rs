@@ -1,6 +1,6 @@
 //! Broken model files: each defect gives its own error, and none a panic.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::borrow::Cow;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! Tokens are equal to those of the reference implementations, id by id. The goldens and how they were made are in
 //! `golden/make_tokens.py`.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod support;
 

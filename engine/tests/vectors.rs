@@ -1,7 +1,7 @@
 //! Embedders give the vectors of the reference: MiniLM's of a float pass, e5's of the engine its file was made for.
 //! How the goldens were made is in `golden/make.py`.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 #[path = "support/golden.rs"]
 #[allow(dead_code, reason = "distributions are not needed here")]
