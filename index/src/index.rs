@@ -198,13 +198,7 @@ impl Index {
     /// The path is missing, is no folder, cannot be read, or holds the index itself.
     pub fn add_root(&self, path: &Path) -> Result<PathBuf, Error> {
         let canonical = canonical_folder(path)?;
-        // The index would follow its own writes. Folders that begin with a dot are not walked, so one below such a folder
-        // is no harm: a person's whole home may be watched.
-        let dir = self.store().dir();
-        let walked = dir
-            .strip_prefix(&canonical)
-            .is_ok_and(|below| !below.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b".")));
-        if canonical.starts_with(dir) || walked {
+        if canonical.starts_with(self.store().dir()) {
             return Err(Error::RootHoldsIndex { path: path.to_owned() });
         }
         self.write("add a root", |tx, _| {
