@@ -70,7 +70,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The folder holds the index itself.
-    #[error("{} holds the index itself and cannot be watched", .path.display())]
+    #[error("{} belongs to the index itself and cannot be watched", .path.display())]
     RootHoldsIndex {
         /// The path as given.
         path: PathBuf,

@@ -195,7 +195,8 @@ impl Index {
     /// nothing; roots inside the new one become part of it. Gives the canonical path.
     ///
     /// # Errors
-    /// The path is missing, is no folder, cannot be read, or holds the index itself.
+    /// The path is missing, is no folder, cannot be read, or lies inside the index's own folder. A folder around that is
+    /// accepted: the index does not index itself.
     pub fn add_root(&self, path: &Path) -> Result<PathBuf, Error> {
         let canonical = canonical_folder(path)?;
         if canonical.starts_with(self.store().dir()) {

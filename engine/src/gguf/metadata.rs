@@ -33,19 +33,20 @@ pub struct Metadata {
     map: HashMap<String, Value>,
 }
 
-const T_U8: u32 = 0;
-const T_I8: u32 = 1;
-const T_U16: u32 = 2;
-const T_I16: u32 = 3;
-const T_U32: u32 = 4;
-const T_I32: u32 = 5;
-const T_F32: u32 = 6;
-const T_BOOL: u32 = 7;
-const T_STRING: u32 = 8;
-const T_ARRAY: u32 = 9;
-const T_U64: u32 = 10;
-const T_I64: u32 = 11;
-const T_F64: u32 = 12;
+/// Value types, by their numbers in the file.
+pub(super) const T_U8: u32 = 0;
+pub(super) const T_I8: u32 = 1;
+pub(super) const T_U16: u32 = 2;
+pub(super) const T_I16: u32 = 3;
+pub(super) const T_U32: u32 = 4;
+pub(super) const T_I32: u32 = 5;
+pub(super) const T_F32: u32 = 6;
+pub(super) const T_BOOL: u32 = 7;
+pub(super) const T_STRING: u32 = 8;
+pub(super) const T_ARRAY: u32 = 9;
+pub(super) const T_U64: u32 = 10;
+pub(super) const T_I64: u32 = 11;
+pub(super) const T_F64: u32 = 12;
 
 impl Metadata {
     pub(crate) fn read(r: &mut Reader<'_>, count: u64) -> Result<Self, LoadError> {

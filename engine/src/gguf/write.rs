@@ -7,21 +7,11 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::Value;
+use super::metadata::{T_ARRAY, T_BOOL, T_F32, T_F64, T_I32, T_I64, T_STRING, T_U8, T_U32, T_U64};
 use crate::quant::TensorType;
 
 /// The alignment of files written here, the format's default.
 const ALIGNMENT: u64 = 32;
-
-const T_U8: u32 = 0;
-const T_U32: u32 = 4;
-const T_I32: u32 = 5;
-const T_F32: u32 = 6;
-const T_BOOL: u32 = 7;
-const T_STRING: u32 = 8;
-const T_ARRAY: u32 = 9;
-const T_U64: u32 = 10;
-const T_I64: u32 = 11;
-const T_F64: u32 = 12;
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
