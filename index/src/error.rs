@@ -69,7 +69,7 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The folder holds the index itself.
+    /// The folder lies inside the index's own folder.
     #[error("{} belongs to the index itself and cannot be watched", .path.display())]
     RootHoldsIndex {
         /// The path as given.

@@ -57,6 +57,13 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// At shutdown all connections have this long to end; what is left is dropped.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A starting daemon waits this long for one that has stopped listening to let go of the lock: its drain and the closing
+/// of its index fit in.
+pub const HANDOVER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often it looks.
+pub const HANDOVER_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Pause after a failed accept (most often: out of file descriptors).
 pub const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 

@@ -7,8 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use tokio::net::UnixStream;
+
+use crate::limits::{HANDOVER_POLL_INTERVAL, HANDOVER_TIMEOUT};
 
 /// Bytes of a lock file that are read for the pid in it; a pid has at most 10 digits.
 const PID_BYTES_MAX: u64 = 32;
@@ -86,14 +89,15 @@ pub struct Socket {
 impl Socket {
     /// Makes the folder (0700) and the socket (0600), and takes the place of a daemon that is no more.
     ///
-    /// An existing folder must be the user's own and closed to writing by others; it is not changed.
+    /// An existing folder must be the user's own and closed to writing by others; it is not changed. A daemon that has
+    /// stopped listening but is still closing its index is waited for, up to `HANDOVER_TIMEOUT`.
     ///
     /// # Errors
-    /// See [`SocketError`]; a socket that is served gives `AlreadyRunning`.
+    /// See [`SocketError`]; a socket that is served gives `AlreadyRunning` at once.
     pub fn bind(path: &Path) -> Result<(Self, UnixListener), SocketError> {
         check_path(path)?;
         make_folder(path)?;
-        let lock = lock(path)?;
+        let lock = lock_after_handover(path)?;
         remove_stale(path)?;
         let io = |action| move |source| SocketError::Io { action, path: path.to_owned(), source };
         let listener = UnixListener::bind(path).map_err(io("bind"))?;
@@ -184,6 +188,19 @@ fn make_folder(socket: &Path) -> Result<(), SocketError> {
         return refuse("can be written by other users");
     }
     Ok(())
+}
+
+/// Takes the lock, waiting while its holder does not listen: such a daemon is just stopping, or just starting.
+fn lock_after_handover(socket: &Path) -> Result<File, SocketError> {
+    let end = Instant::now() + HANDOVER_TIMEOUT;
+    loop {
+        match lock(socket) {
+            Err(SocketError::AlreadyRunning { .. }) if StdStream::connect(socket).is_err() && Instant::now() < end => {
+                std::thread::sleep(HANDOVER_POLL_INTERVAL);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// The lock is what makes the daemon single: the system lets go of it when its holder ends, however it ends.

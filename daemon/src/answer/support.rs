@@ -90,6 +90,14 @@ mod tests {
     }
 
     #[test]
+    fn pronouns_of_the_question_are_no_content() {
+        let note = ["Dentist: Dr. Fields, next visit on 12 March."].map(Evidence::new);
+        let answer = "You will see your dentist on 12 March.";
+        assert!(find(answer, &terms("When do I see the dentist?"), &note).is_some());
+        assert!(find("You will see your dentist on 13 March.", &terms("When do I see the dentist?"), &note).is_none());
+    }
+
+    #[test]
     fn wrong_numbers_and_other_words_have_no_support() {
         assert_eq!(found("The rent is 1300 euro a month.", "How much is the rent?"), None);
         assert_eq!(found("The landlord lives in Vienna near the station.", "Where does the landlord live?"), None);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Ends of sentences that need no space behind them.
 const FULL_STOPS: [char; 4] = ['。', '！', '？', '।'];
@@ -111,70 +112,11 @@ fn is_mark(c: char) -> bool {
         | '\u{962}'..='\u{963}')
 }
 
-/// Words that occur in any sentence and so support nothing.
+/// Words that occur in any sentence and so support nothing: articles, prepositions, pronouns, auxiliaries.
 pub fn is_filler(term: &str) -> bool {
-    const FILLERS: &[&str] = &[
-        "the",
-        "a",
-        "an",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "and",
-        "or",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "for",
-        "from",
-        "with",
-        "by",
-        "as",
-        "has",
-        "have",
-        "had",
-        "not",
-        "but",
-        "which",
-        "who",
-        "whom",
-        "what",
-        "when",
-        "where",
-        "they",
-        "their",
-        "there",
-        "he",
-        "she",
-        "his",
-        "her",
-        "der",
-        "die",
-        "das",
-        "und",
-        "ist",
-        "ein",
-        "eine",
-        "von",
-        "zu",
-        "den",
-        "dem",
-        "passage",
-        "passages",
-        "according",
-    ];
-    FILLERS.contains(&term)
+    static FILLERS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| include_str!("fillers.txt").lines().flat_map(str::split_whitespace).collect());
+    FILLERS.contains(term)
 }
 
 #[cfg(test)]
