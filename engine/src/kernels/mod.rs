@@ -20,7 +20,6 @@ mod attention;
 mod elementwise;
 mod float;
 mod gemm;
-mod gemv;
 mod lanes;
 mod scalar;
 #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::gemm::{Panel, Unpack};
-use super::gemv::{STEP, Stretch};
 use super::{Kernels, Matrix, Output, attention, elementwise, float, lanes};
 use crate::quant::{ActMatrix, Format, f16_to_f32, with_format};
 
@@ -41,6 +40,39 @@ struct Plain;
 impl Unpack for Plain {
     unsafe fn unpack<F: Format>(row: &[u8], u: &mut [u8], scale: &mut [f32; 16], min: &mut [f32; 16]) {
         F::unpack(row, u, scale, min);
+    }
+}
+
+/// Elements unpacked at a time: the longest block.
+const STEP: usize = 256;
+
+/// One unpacked stretch of a row: `w = scale * u + min`.
+struct Stretch {
+    u: [u8; STEP],
+    scale: [f32; 16],
+    min: [f32; 16],
+}
+
+impl Stretch {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { u: [0; STEP], scale: [0.0; 16], min: [0.0; 16] }
+    }
+
+    /// Unpacks `n` elements.
+    ///
+    /// # Safety
+    /// As [`Unpack::unpack`].
+    #[inline(always)]
+    unsafe fn unpack<U: Unpack, F: Format>(&mut self, bytes: &[u8], n: usize) {
+        // SAFETY: forwarded.
+        unsafe { U::unpack::<F>(bytes, &mut self.u[..n], &mut self.scale, &mut self.min) };
+        if !F::TYPE.has_min() {
+            let zero = F::TYPE.zero() as f32;
+            for (m, s) in self.min.iter_mut().zip(&self.scale) {
+                *m = -zero * s;
+            }
+        }
     }
 }
 

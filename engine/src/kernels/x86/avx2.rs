@@ -8,39 +8,14 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::gemv::Dot;
+use super::gemv::centred_pairs;
 use super::lanes::F32x8;
 use super::{gemv, kernels};
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
 use crate::kernels::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_format};
 
-kernels!("avx2", "avx2,fma,f16c", Avx2, F32x8, tile);
-
-struct Avx2;
-
-impl Dot for Avx2 {
-    const CENTERS_BYTES: bool = true;
-
-    #[inline(always)]
-    unsafe fn dot<const MAX: u8>(u: __m256i, q: __m256i) -> __m256i {
-        // SAFETY: AVX2 by the caller.
-        unsafe {
-            let pairs = if MAX > 127 { centred(u, q) } else { _mm256_maddubs_epi16(u, q) };
-            _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
-        }
-    }
-}
-
-/// Pairs of `(u - 128) * q` in 16 bits.
-#[inline(always)]
-unsafe fn centred(u: __m256i, q: __m256i) -> __m256i {
-    // SAFETY: AVX2 by the caller.
-    unsafe {
-        let w = _mm256_xor_si256(u, _mm256_set1_epi8(-128));
-        _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(q, w))
-    }
-}
+kernels!("avx2", "avx2,fma,f16c", gemv, F32x8, tile);
 
 /// Columns taken at once: four sums in 16 bits, four in 32, a weight, an activation and the ones make 11 registers.
 const COLUMNS: usize = 4;
@@ -107,7 +82,7 @@ unsafe fn group_sums<F: Format>(panel: &Panel, a: &ActTile<'_>, g: usize, half: 
                 for i in 0..COLUMNS {
                     let q = a.q.as_ptr().add((k * GEMM_TILE + c + i) * 4).cast::<i32>();
                     let q = _mm256_set1_epi32(q.read_unaligned());
-                    let p = if F::TYPE.max() == 255 { centred(w, q) } else { _mm256_maddubs_epi16(w, q) };
+                    let p = if F::TYPE.max() == 255 { centred_pairs(w, q) } else { _mm256_maddubs_epi16(w, q) };
                     pairs[i] = _mm256_add_epi16(pairs[i], p);
                 }
                 s += 1;

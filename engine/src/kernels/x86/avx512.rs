@@ -4,26 +4,13 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::gemv::Dot;
 use super::lanes::F32x16;
-use super::{gemv, kernels};
+use super::{gemv512, kernels};
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
 use crate::kernels::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_format};
 
-kernels!("avx512-vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c", Vnni, F32x16, tile);
-
-struct Vnni;
-
-impl Dot for Vnni {
-    const CENTERS_BYTES: bool = false;
-
-    #[inline(always)]
-    unsafe fn dot<const MAX: u8>(u: __m256i, q: __m256i) -> __m256i {
-        // SAFETY: VNNI by the caller.
-        unsafe { _mm256_dpbusd_epi32(_mm256_setzero_si256(), u, q) }
-    }
-}
+kernels!("avx512-vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c", gemv512, F32x16, tile);
 
 /// A panel times a tile of tokens: twelve int32 accumulators of sixteen rows, and twelve float ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]

@@ -1,210 +1,247 @@
-//! Matrix-vector products with 256-bit registers, and conversions of halves.
+//! Matrix-vector products with 256-bit registers: each row straight from the file's bytes, no unpacked copy.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use half::f16;
-
-use super::unpack::Avx2Unpack;
-use crate::kernels::gemv::{STEP, Stretch};
+use super::unpack::{block32, half_bits, scales256, stretch256, unrolled};
 use crate::kernels::{Matrix, Output};
-use crate::quant::{ActMatrix, ActTile, Format};
+use crate::quant::{ActMatrix, Format};
 
-/// The integer dot product of an instruction set.
-pub(super) trait Dot {
-    /// Whether bytes above 127 are taken as `u - 128`, which makes the format's offset vanish.
-    const CENTERS_BYTES: bool;
-
-    /// Eight sums of four products each: `sum(u * q)`, exact.
-    ///
-    /// # Safety
-    /// The caller runs with the instruction set enabled; no byte of `u` exceeds `MAX`.
-    unsafe fn dot<const MAX: u8>(u: __m256i, q: __m256i) -> __m256i;
+/// One column of activations, as pointers; see [`crate::quant::ActTile`] with one column a tile.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    /// `[width]`.
+    pub(super) q: *const i8,
+    /// `[width / 32]`.
+    pub(super) scale: *const f32,
+    /// `[width / group]`: scale times the sum of the group's `q`.
+    pub(super) sums: *const f32,
 }
 
-/// Rows of `m` times the columns of `a`, two columns at a time.
+impl Column {
+    pub(super) fn new<F: Format>(a: &ActMatrix, c: usize) -> Self {
+        let tile = a.tile(c);
+        let sums = if F::TYPE.group() == 32 { tile.sum32 } else { tile.sum16 };
+        Self { q: tile.q.as_ptr(), scale: tile.scale.as_ptr(), sums: sums.as_ptr() }
+    }
+}
+
+/// Calls `$body` for all columns of `$a`, four, two or one at a time: `$columns` is an array of that many, `$first` the
+/// number of the first.
+macro_rules! by_columns {
+    ($f:ident, $a:expr, |$first:ident, $columns:ident| $body:expr) => {{
+        let mut $first = 0;
+        while $first < $a.columns() {
+            let column = |i| crate::kernels::x86::gemv::Column::new::<$f>($a, $first + i);
+            match $a.columns() - $first {
+                4.. => {
+                    let $columns: [_; 4] = std::array::from_fn(column);
+                    $body;
+                    $first += 4;
+                }
+                2 | 3 => {
+                    let $columns: [_; 2] = std::array::from_fn(column);
+                    $body;
+                    $first += 2;
+                }
+                _ => {
+                    let $columns: [_; 1] = std::array::from_fn(column);
+                    $body;
+                    $first += 1;
+                }
+            }
+        }
+    }};
+}
+pub(super) use by_columns;
+
+/// What the sum of `minimum or scale * sums` is multiplied with at the end: minima are as they are, zero points are the
+/// same for all groups.
+pub(super) const fn offset_factor<F: Format>() -> f32 {
+    if F::TYPE.has_min() { 1.0 } else { -F::TYPE.zero() as f32 }
+}
+
+/// Rows of `m` times the columns of `a`.
 ///
 /// # Safety
-/// As [`crate::kernels::Kernels::gemv`], with AVX2, FMA and what `D` needs enabled.
+/// As [`crate::kernels::Kernels::gemv`], with AVX2, FMA and F16C enabled.
 #[inline(always)]
-pub(super) unsafe fn rows<D: Dot, F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
-    for c in (0..a.columns()).step_by(2) {
-        for r in rows.clone() {
-            // SAFETY: forwarded contract.
-            unsafe {
-                if c + 1 < a.columns() {
-                    let sums = row::<D, F, 2>(m.row(r), a, c);
-                    out.part(c, r, 1)[0] = sums[0];
-                    out.part(c + 1, r, 1)[0] = sums[1];
-                } else {
-                    out.part(c, r, 1)[0] = row::<D, F, 1>(m.row(r), a, c)[0];
-                }
+pub(super) unsafe fn rows<F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
+    by_columns!(F, a, |first, columns| for r in rows.clone() {
+        // SAFETY: the row holds as many blocks as the columns are wide, which `Kernels::gemv` compared; the caller owns
+        // these rows of `out`.
+        unsafe {
+            let row = m.row(r).as_ptr();
+            let sums = match F::TYPE.block_len() {
+                256 => row256::<F, _>(row, a.width() / 256, &columns),
+                _ => row32::<F, _>(row, a.width() / 32, &columns),
+            };
+            for (i, sum) in sums.into_iter().enumerate() {
+                out.part(first + i, r, 1)[0] = sum;
             }
         }
-    }
+    });
 }
 
-/// One row times `C` columns.
+/// One row of blocks of 32.
 #[inline(always)]
-unsafe fn row<D: Dot, F: Format, const C: usize>(bytes: &[u8], a: &ActMatrix, c: usize) -> [f32; C] {
-    let tiles: [ActTile<'_>; C] = std::array::from_fn(|i| a.tile(c + i));
-    let mut s = Stretch::new();
-    // SAFETY: AVX2 and FMA are enabled by the caller. Reads of `q`, `scale` and the sums lie within the width, which
-    // `Kernels::gemv` compared with the matrix.
+unsafe fn row32<F: Format, const C: usize>(row: *const u8, blocks: usize, columns: &[Column; C]) -> [f32; C] {
+    // SAFETY: AVX2, FMA and F16C by the caller, which also vouches for `blocks` blocks of the row and of each column.
     unsafe {
-        // Two chains of additions, in registers: one alone would wait for itself.
+        // Two chains of additions: one alone would wait for itself.
         let (mut even, mut odd) = ([_mm256_setzero_ps(); C], [_mm256_setzero_ps(); C]);
         let mut offset = [_mm256_setzero_ps(); C];
-        let mut from = 0;
-        while from < a.width() {
-            let n = STEP.min(a.width() - from);
-            let packed = &bytes[F::TYPE.row_bytes(from)..F::TYPE.row_bytes(from + n)];
-            prefetch(packed);
-            s.unpack::<Avx2Unpack, F>(packed, n);
-            let mut j = 0;
-            while j + 2 <= n / 32 {
-                stretch::<D, F, C>(&s, j, &tiles, from / 32 + j, &mut even);
-                stretch::<D, F, C>(&s, j + 1, &tiles, from / 32 + j + 1, &mut odd);
-                j += 2;
+        let mut block = 0;
+        while block + 2 <= blocks {
+            add_block32::<F, C>(row, block, columns, &mut even, &mut offset);
+            add_block32::<F, C>(row, block + 1, columns, &mut odd, &mut offset);
+            block += 2;
+        }
+        if block < blocks {
+            add_block32::<F, C>(row, block, columns, &mut even, &mut offset);
+        }
+        let mut out = [0.0; C];
+        for (i, out) in out.iter_mut().enumerate() {
+            // All lanes of the offset are the same.
+            let offset = _mm256_cvtss_f32(offset[i]) * offset_factor::<F>();
+            *out = total(_mm256_add_ps(even[i], odd[i])) + offset;
+        }
+        out
+    }
+}
+
+/// Adds the products of one block of 32.
+#[inline(always)]
+unsafe fn add_block32<F: Format, const C: usize>(
+    row: *const u8,
+    block: usize,
+    columns: &[Column; C],
+    sums: &mut [__m256; C],
+    offset: &mut [__m256; C],
+) {
+    // SAFETY: as in `row32`.
+    unsafe {
+        let b = row.add(block * F::TYPE.block_bytes());
+        prefetch(b);
+        let u = block32::<F>(b);
+        let scale = _mm256_cvtph_ps(_mm_set1_epi16(half_bits(b)));
+        let minimum = if F::TYPE.has_min() { _mm256_cvtph_ps(_mm_set1_epi16(half_bits(b.add(2)))) } else { scale };
+        for (i, column) in columns.iter().enumerate() {
+            let ints = dot::<F>(u, column.q.add(block * 32));
+            let both = _mm256_mul_ps(scale, _mm256_broadcast_ss(&*column.scale.add(block)));
+            sums[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(ints), both, sums[i]);
+            if !centred::<F>() {
+                offset[i] = _mm256_fmadd_ps(minimum, _mm256_broadcast_ss(&*column.sums.add(block)), offset[i]);
             }
-            if j < n / 32 {
-                stretch::<D, F, C>(&s, j, &tiles, from / 32 + j, &mut even);
+        }
+    }
+}
+
+/// Bytes that weights are asked for ahead of their use: some tens of lines, as far as memory latency reaches. Rows follow
+/// one another, so what comes after a row's end is the next one.
+const AHEAD: usize = 4096;
+
+/// Asks for the weights that come `AHEAD` bytes after these.
+#[inline(always)]
+pub(super) unsafe fn prefetch(b: *const u8) {
+    // SAFETY: SSE is part of x86-64; a prefetch of an address that is not mapped does nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD).cast()) };
+}
+
+/// One row of blocks of 256.
+#[inline(always)]
+unsafe fn row256<F: Format, const C: usize>(row: *const u8, blocks: usize, columns: &[Column; C]) -> [f32; C] {
+    let group = F::TYPE.group();
+    // SAFETY: as in `row32`.
+    unsafe {
+        let (mut sums, mut offset) = ([[_mm256_setzero_ps(); 2]; C], [_mm256_setzero_ps(); C]);
+        let (mut scale, mut minimum) = ([0f32; 16], [0f32; 16]);
+        for block in 0..blocks {
+            let b = row.add(block * F::TYPE.block_bytes());
+            for line in 0..F::TYPE.block_bytes().div_ceil(64) {
+                prefetch(b.add(64 * line));
             }
-            if !(D::CENTERS_BYTES && F::TYPE.max() == 255) {
-                for i in 0..C {
-                    offset[i] = offsets::<F>(&s.min, if_32::<F>(tiles[i].sum32, tiles[i].sum16), from, n, offset[i]);
+            scales256::<F>(b, &mut scale, &mut minimum);
+            let offsets = if F::TYPE.has_min() { &minimum } else { &scale };
+            // The scales of both sides, multiplied: of groups 0..8 and, where there are 16, of groups 8..16.
+            let mut both = [[_mm256_setzero_ps(); 2]; C];
+            for (i, column) in columns.iter().enumerate() {
+                let a = _mm256_loadu_ps(column.scale.add(block * 8));
+                for half in 0..32 / group {
+                    let of_groups = if group == 32 { a } else { doubled(a, half) };
+                    both[i][half] = _mm256_mul_ps(_mm256_loadu_ps(scale.as_ptr().add(half * 8)), of_groups);
+                    if !centred::<F>() {
+                        let sums = _mm256_loadu_ps(column.sums.add((block * 32 / group + half) * 8));
+                        offset[i] = _mm256_fmadd_ps(_mm256_loadu_ps(offsets.as_ptr().add(half * 8)), sums, offset[i]);
+                    }
                 }
             }
-            from += n;
+            unrolled!([0, 1, 2, 3, 4, 5, 6, 7], j => {
+                let u = stretch256::<F>(b, j);
+                for (i, column) in columns.iter().enumerate() {
+                    let ints = dot::<F>(u, column.q.add(block * 256 + j * 32));
+                    let scale = if group == 32 {
+                        _mm256_permutevar8x32_ps(both[i][0], _mm256_set1_epi32(j as i32))
+                    } else {
+                        let (low, high) = ((2 * j % 8) as i32, (2 * j % 8 + 1) as i32);
+                        _mm256_permutevar8x32_ps(
+                            both[i][j / 4],
+                            _mm256_setr_epi32(low, low, low, low, high, high, high, high),
+                        )
+                    };
+                    sums[i][j % 2] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(ints), scale, sums[i][j % 2]);
+                }
+            });
         }
-        std::array::from_fn(|i| sum(_mm256_add_ps(_mm256_add_ps(even[i], odd[i]), offset[i])))
+        let mut out = [0.0; C];
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = total(_mm256_add_ps(sums[i][0], sums[i][1])) + total(offset[i]) * offset_factor::<F>();
+        }
+        out
     }
 }
 
-/// Bytes that weights are asked for ahead of their use: some tens of lines, as far as memory latency reaches.
-const AHEAD: usize = 2048;
-
-/// Asks for the weights that come `AHEAD` bytes after these; rows follow one another, so they are the next ones.
+/// Four of eight floats, each twice: the first four, or the last.
 #[inline(always)]
-unsafe fn prefetch(packed: &[u8]) {
-    for line in (0..packed.len()).step_by(64) {
-        let ahead = packed.as_ptr().wrapping_add(AHEAD + line);
-        // SAFETY: SSE is part of x86-64; a prefetch of an address that is not mapped does nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.cast()) };
-    }
+unsafe fn doubled(v: __m256, half: usize) -> __m256 {
+    let at = 4 * half as i32;
+    // SAFETY: AVX2 by the caller.
+    unsafe { _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(at, at, at + 1, at + 1, at + 2, at + 2, at + 3, at + 3)) }
 }
 
-/// Adds the products of 32 elements: stretch `j` of the unpacked weights, block `block` of the activations.
+/// Whether the format's bytes are taken as `u - 128`, which makes its offset vanish.
+const fn centred<F: Format>() -> bool {
+    F::TYPE.max() == 255
+}
+
+/// Eight sums of four products each, exact: `sum(u * q)`, of centred formats `sum((u - 128) * q)`.
 #[inline(always)]
-unsafe fn stretch<D: Dot, F: Format, const C: usize>(
-    s: &Stretch,
-    j: usize,
-    tiles: &[ActTile<'_>; C],
-    block: usize,
-    acc: &mut [__m256; C],
-) {
-    // SAFETY: AVX2 and FMA by the caller, which also keeps `j` and `block` within the stretch and the width.
+unsafe fn dot<F: Format>(u: __m256i, q: *const i8) -> __m256i {
+    // SAFETY: AVX2 by the caller; 32 bytes are readable at `q`. Pairs of products: 2 * 63 * 127 < 32768.
     unsafe {
-        let u = _mm256_loadu_si256(s.u.as_ptr().add(j * 32).cast());
-        let scale = group_scale::<F>(&s.scale, j);
-        for i in 0..C {
-            let q = _mm256_loadu_si256(tiles[i].q.as_ptr().add(block * 32).cast());
-            let sum = _mm256_cvtepi32_ps(dot::<D, F>(u, q));
-            let both = _mm256_mul_ps(scale, _mm256_broadcast_ss(&*tiles[i].scale.as_ptr().add(block)));
-            acc[i] = _mm256_fmadd_ps(sum, both, acc[i]);
-        }
+        let q = _mm256_loadu_si256(q.cast());
+        let pairs = if centred::<F>() { centred_pairs(u, q) } else { _mm256_maddubs_epi16(u, q) };
+        _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
     }
 }
 
+/// Pairs of `(u - 128) * q` in 16 bits: of magnitudes, the sign moved to `q`, because bytes above 127 would saturate.
 #[inline(always)]
-fn if_32<'a, F: Format>(sum32: &'a [f32], sum16: &'a [f32]) -> &'a [f32] {
-    if F::TYPE.group() == 32 { sum32 } else { sum16 }
-}
-
-/// Calls the dot product with the format's largest byte.
-#[inline(always)]
-unsafe fn dot<D: Dot, F: Format>(u: __m256i, q: __m256i) -> __m256i {
-    // SAFETY: forwarded; a constant match folds away.
+pub(super) unsafe fn centred_pairs(u: __m256i, q: __m256i) -> __m256i {
+    // SAFETY: AVX2 by the caller. 2 * 128 * 127 = 32512 fits.
     unsafe {
-        match F::TYPE.max() {
-            255 => D::dot::<255>(u, q),
-            _ => D::dot::<127>(u, q),
-        }
+        let w = _mm256_xor_si256(u, _mm256_set1_epi8(-128));
+        _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(q, w))
     }
 }
 
-/// The scale of each of the eight sums of 32-element stretch `j`.
+/// The sum of eight floats.
 #[inline(always)]
-unsafe fn group_scale<F: Format>(scale: &[f32; 16], j: usize) -> __m256 {
-    // SAFETY: AVX by the caller.
-    unsafe {
-        if F::TYPE.group() == 32 {
-            _mm256_set1_ps(scale[j])
-        } else {
-            _mm256_set_m128(_mm_set1_ps(scale[2 * j + 1]), _mm_set1_ps(scale[2 * j]))
-        }
-    }
-}
-
-/// `acc += min * sums` over the groups of `n` elements from `from`.
-#[inline(always)]
-unsafe fn offsets<F: Format>(min: &[f32; 16], sums: &[f32], from: usize, n: usize, mut acc: __m256) -> __m256 {
-    let group = F::TYPE.group();
-    let sums = &sums[from / group..(from + n) / group];
-    // SAFETY: AVX and FMA by the caller; eight floats are read where the chunk has eight.
-    unsafe {
-        let (eights, rest) = sums.as_chunks::<8>();
-        for (g, eight) in eights.iter().enumerate() {
-            acc = _mm256_fmadd_ps(_mm256_loadu_ps(min.as_ptr().add(g * 8)), _mm256_loadu_ps(eight.as_ptr()), acc);
-        }
-        if !rest.is_empty() {
-            let mut last = [0f32; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            acc = _mm256_fmadd_ps(
-                _mm256_loadu_ps(min.as_ptr().add(eights.len() * 8)),
-                _mm256_loadu_ps(last.as_ptr()),
-                acc,
-            );
-        }
-    }
-    acc
-}
-
-#[inline(always)]
-unsafe fn sum(v: __m256) -> f32 {
+pub(super) unsafe fn total(v: __m256) -> f32 {
     // SAFETY: AVX by the caller.
     unsafe {
         let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)))
-    }
-}
-
-/// Halves to floats, eight at a time.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn halves_to_floats(h: &[f16], f: &mut [f32]) {
-    let ((h8, h_rest), (f8, f_rest)) = (h.as_chunks::<8>(), f.as_chunks_mut::<8>());
-    for (h, f) in h8.iter().zip(f8) {
-        // SAFETY: both chunks have eight elements.
-        unsafe { _mm256_storeu_ps(f.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(h.as_ptr().cast()))) };
-    }
-    for (h, f) in h_rest.iter().zip(f_rest) {
-        *f = h.to_f32_const();
-    }
-}
-
-/// Floats to halves, nearest even.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn floats_to_halves(f: &[f32], h: &mut [f16]) {
-    let ((f8, f_rest), (h8, h_rest)) = (f.as_chunks::<8>(), h.as_chunks_mut::<8>());
-    for (f, h) in f8.iter().zip(h8) {
-        // SAFETY: both chunks have eight elements.
-        unsafe {
-            let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(f.as_ptr()));
-            _mm_storeu_si128(h.as_mut_ptr().cast(), halves);
-        }
-    }
-    for (f, h) in f_rest.iter().zip(h_rest) {
-        *h = f16::from_f32_const(*f);
     }
 }

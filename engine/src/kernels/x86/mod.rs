@@ -3,6 +3,8 @@
 mod avx2;
 mod avx512;
 mod gemv;
+mod gemv512;
+mod halves;
 mod lanes;
 mod unpack;
 
@@ -27,7 +29,7 @@ pub(super) fn available() -> Vec<&'static Kernels> {
 
 /// The table of one instruction set: every entry is a shared body, compiled with the named features.
 macro_rules! kernels {
-    ($name:literal, $features:literal, $dot:ty, $lanes:ty, $gemm_tile:ident) => {
+    ($name:literal, $features:literal, $rows:ident, $lanes:ty, $gemm_tile:ident) => {
         pub(super) static KERNELS: Kernels = Kernels {
             name: $name,
             quantize,
@@ -52,7 +54,7 @@ macro_rules! kernels {
         #[target_feature(enable = $features)]
         unsafe fn gemv(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
             // SAFETY: forwarded contract; the features are enabled here.
-            with_format!(m.ty, F => unsafe { gemv::rows::<$dot, F>(m, rows, a, out) });
+            with_format!(m.ty, F => unsafe { $rows::rows::<F>(m, rows, a, out) });
         }
 
         /// # Safety
@@ -93,7 +95,7 @@ macro_rules! kernels {
         ) {
             // SAFETY: forwarded contract; F16C is enabled here.
             unsafe {
-                attention::attention::<$lanes, true>(a, head, tokens, out, scratch, |h, f| super::gemv::halves_to_floats(h, f))
+                attention::attention::<$lanes, true>(a, head, tokens, out, scratch, |h, f| super::halves::halves_to_floats(h, f))
             }
         }
 
@@ -119,7 +121,7 @@ macro_rules! kernels {
 
         #[target_feature(enable = $features)]
         fn to_half(x: &[f32], out: &mut [half::f16]) {
-            super::gemv::floats_to_halves(x, out);
+            super::halves::floats_to_halves(x, out);
         }
     };
 }

@@ -1,5 +1,5 @@
-//! Unpacking with AVX2: the same meaning as [`Format::unpack`], 32 elements a step. Formats without an entry of their
-//! own use the plain loop.
+//! Unpacking with AVX2: the same meaning as [`Format::unpack`], 32 elements a step, straight from the file's bytes into a
+//! register.
 
 use std::arch::x86_64::*;
 
@@ -13,30 +13,38 @@ impl Unpack for Avx2Unpack {
     #[inline(always)]
     unsafe fn unpack<F: Format>(row: &[u8], u: &mut [u8], scale: &mut [f32; 16], min: &mut [f32; 16]) {
         debug_assert!(row.len() == F::TYPE.row_bytes(u.len()) && u.len() <= 256);
-        // SAFETY: AVX2, FMA and F16C by the caller. Each function reads whole blocks, `u.len() / block_len` of them,
-        // which `row` holds, and writes as many elements; `scale` and `min` have room for the 16 groups of 256.
+        // SAFETY: AVX2, FMA and F16C by the caller. Whole blocks are read, which `row` holds, and as many elements
+        // written; `scale` and `min` have room for the 16 groups of 256.
         unsafe {
             let (from, to) = (row.as_ptr(), u.as_mut_ptr());
-            let blocks = u.len() / F::TYPE.block_len();
-            match F::TYPE {
-                TensorType::Q4_0 => blocks32::<18>(from, to, blocks, scale, None, |b| nibbles(b.add(2))),
-                TensorType::Q4_1 => blocks32::<20>(from, to, blocks, scale, Some(min), |b| nibbles(b.add(4))),
-                TensorType::Q5_0 => blocks32::<22>(from, to, blocks, scale, None, |b| fifth(b.add(2), b.add(6))),
-                TensorType::Q5_1 => blocks32::<24>(from, to, blocks, scale, Some(min), |b| fifth(b.add(4), b.add(8))),
-                TensorType::Q8_0 => blocks32::<34>(from, to, blocks, scale, None, |b| {
-                    _mm256_xor_si256(load(b.add(2)), _mm256_set1_epi8(-128))
-                }),
-                TensorType::IQ4_NL => blocks32::<18>(from, to, blocks, scale, None, |b| table(nibbles(b.add(2)))),
-                TensorType::Q4_K => q4_k(from, to, scale, min),
-                TensorType::Q5_K => q5_k(from, to, scale, min),
-                TensorType::Q6_K => q6_k(from, to, scale),
-                TensorType::Q3_K => q3_k(from, to, scale),
-                TensorType::Q2_K => q2_k(from, to, scale, min),
-                _ => F::unpack(row, u, scale, min),
+            if F::TYPE.block_len() == 256 {
+                scales256::<F>(from, scale, min);
+                unrolled!([0, 1, 2, 3, 4, 5, 6, 7], j => store(to.add(32 * j), stretch256::<F>(from, j)));
+                return;
+            }
+            for i in 0..(u.len() / 32).min(8) {
+                let block = from.add(i * F::TYPE.block_bytes());
+                scale[i] = half_at(block);
+                if F::TYPE.has_min() {
+                    min[i] = half_at(block.add(2));
+                }
+                store(to.add(32 * i), block32::<F>(block));
             }
         }
     }
 }
+
+/// Repeats a statement for each of some numbers, `$j` being a constant in each copy: shifts and permutations by `$j` are
+/// then single instructions, whatever the optimizer thinks of the length of the loop.
+macro_rules! unrolled {
+    ([$($n:literal),*], $j:ident => $body:expr) => {
+        $({
+            let $j: usize = $n;
+            $body;
+        })*
+    };
+}
+pub(super) use unrolled;
 
 #[inline(always)]
 unsafe fn load(p: *const u8) -> __m256i {
@@ -50,32 +58,122 @@ unsafe fn store(p: *mut u8, v: __m256i) {
     unsafe { _mm256_storeu_si256(p.cast(), v) }
 }
 
+/// The half at `p` as it is stored.
 #[inline(always)]
-unsafe fn half_at(p: *const u8) -> f32 {
-    // SAFETY: two bytes of the caller's block; F16C by the caller.
-    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(p.cast::<u16>().read_unaligned().into()))) }
+pub(super) unsafe fn half_bits(p: *const u8) -> i16 {
+    // SAFETY: two bytes of the caller's block.
+    unsafe { p.cast::<i16>().read_unaligned() }
 }
 
-/// Blocks of 32 elements and `BYTES` bytes that begin with a scale (and a minimum, if asked for).
 #[inline(always)]
-unsafe fn blocks32<const BYTES: usize>(
-    mut from: *const u8,
-    mut to: *mut u8,
-    blocks: usize,
-    scale: &mut [f32; 16],
-    mut min: Option<&mut [f32; 16]>,
-    elements: impl Fn(*const u8) -> __m256i,
-) {
-    for i in 0..blocks.min(8) {
-        // SAFETY: block `i` lies within the input and its 32 elements within the output.
-        unsafe {
-            scale[i] = half_at(from);
-            if let Some(min) = &mut min {
-                min[i] = half_at(from.add(2));
-            }
-            store(to, elements(from));
-            (from, to) = (from.add(BYTES), to.add(32));
+pub(super) unsafe fn half_at(p: *const u8) -> f32 {
+    // SAFETY: two bytes of the caller's block; F16C by the caller.
+    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(half_bits(p))))) }
+}
+
+/// The 32 elements of a block of a format with blocks of 32.
+///
+/// # Safety
+/// `b` points to a whole block of the format, and AVX2 is enabled.
+#[inline(always)]
+pub(super) unsafe fn block32<F: Format>(b: *const u8) -> __m256i {
+    // SAFETY: offsets lie within the block.
+    unsafe {
+        match F::TYPE {
+            TensorType::Q4_0 => nibbles(b.add(2)),
+            TensorType::Q4_1 => nibbles(b.add(4)),
+            TensorType::Q5_0 => fifth(b.add(2), b.add(6)),
+            TensorType::Q5_1 => fifth(b.add(4), b.add(8)),
+            TensorType::Q8_0 => _mm256_xor_si256(load(b.add(2)), _mm256_set1_epi8(-128)),
+            TensorType::IQ4_NL => table(nibbles(b.add(2))),
+            other => unreachable!("{other} has no blocks of 32"),
         }
+    }
+}
+
+/// Elements `32 * j..32 * j + 32` of a block of a format with blocks of 256.
+///
+/// # Safety
+/// As [`block32`].
+#[inline(always)]
+pub(super) unsafe fn stretch256<F: Format>(b: *const u8, j: usize) -> __m256i {
+    let (half, run) = (j / 4, j % 4);
+    // SAFETY: offsets lie within the block.
+    unsafe {
+        match F::TYPE {
+            TensorType::Q4_K => nibble(load(b.add(16 + 32 * (j / 2))), j % 2 == 1),
+            TensorType::Q5_K => {
+                let low = nibble(load(b.add(48 + 32 * (j / 2))), j % 2 == 1);
+                _mm256_or_si256(low, bits(load(b.add(16)), j as i32 - 4, 16))
+            }
+            TensorType::Q6_K => {
+                let low = nibble(load(b.add(64 * half + 32 * (run % 2))), run >= 2);
+                _mm256_or_si256(low, bits(load(b.add(128 + 32 * half)), 2 * run as i32 - 4, 0x30))
+            }
+            TensorType::Q3_K => {
+                let low = bits(load(b.add(32 + 32 * half)), 2 * run as i32, 3);
+                _mm256_or_si256(low, bits(load(b), j as i32 - 2, 4))
+            }
+            TensorType::Q2_K => bits(load(b.add(16 + 32 * half)), 2 * run as i32, 3),
+            TensorType::IQ4_XS => table(nibbles(b.add(8 + 16 * j))),
+            other => unreachable!("{other} has no blocks of 256"),
+        }
+    }
+}
+
+/// The scales and minima of a block of 256: one for each group; `min` is left alone by formats without.
+///
+/// # Safety
+/// As [`block32`].
+#[inline(always)]
+pub(super) unsafe fn scales256<F: Format>(b: *const u8, scale: &mut [f32; 16], min: &mut [f32; 16]) {
+    // SAFETY: offsets lie within the block.
+    unsafe {
+        match F::TYPE {
+            TensorType::Q4_K | TensorType::Q5_K => six_bit_scales(b, scale, min),
+            TensorType::Q6_K => signed_scales(_mm_loadu_si128(b.add(192).cast()), half_at(b.add(208)), scale),
+            TensorType::Q3_K => {
+                let s: [u8; 16] = std::array::from_fn(|i| {
+                    let byte = |at: usize| *b.add(96 + at);
+                    let low = if i < 8 { byte(i) & 15 } else { byte(i - 8) >> 4 };
+                    (low | (byte(8 + i % 4) >> (2 * (i / 4)) & 3) << 4).wrapping_sub(32)
+                });
+                signed_scales(_mm_loadu_si128(s.as_ptr().cast()), half_at(b.add(108)), scale);
+            }
+            TensorType::Q2_K => {
+                let s = _mm_loadu_si128(b.cast());
+                let low = _mm_set1_epi8(15);
+                signed_scales(_mm_and_si128(s, low), half_at(b.add(80)), scale);
+                signed_scales(_mm_and_si128(_mm_srli_epi16(s, 4), low), -half_at(b.add(82)), min);
+            }
+            TensorType::IQ4_XS => {
+                let (d, high) = (half_at(b), b.add(2).cast::<u16>().read_unaligned());
+                for (j, scale) in scale[..8].iter_mut().enumerate() {
+                    let low = *b.add(4 + j / 2) >> (4 * (j % 2)) & 15;
+                    *scale = d * (i32::from(low) + i32::from(high >> (2 * j) & 3) * 16 - 32) as f32;
+                }
+            }
+            other => unreachable!("{other} has no blocks of 256"),
+        }
+    }
+}
+
+/// The low or high nibbles of 32 bytes.
+#[inline(always)]
+unsafe fn nibble(q: __m256i, high: bool) -> __m256i {
+    // SAFETY: AVX2 by the caller.
+    unsafe { _mm256_and_si256(if high { _mm256_srli_epi16(q, 4) } else { q }, _mm256_set1_epi8(15)) }
+}
+
+/// The bits of `mask` in each byte, after a shift to the right (to the left where `shift` is negative). The mask lets no
+/// bit of a neighbouring byte through.
+#[inline(always)]
+unsafe fn bits(q: __m256i, shift: i32, mask: i8) -> __m256i {
+    // SAFETY: AVX2 by the caller; `shift` is a constant after inlining.
+    unsafe {
+        let count = _mm_cvtsi32_si128(shift.abs());
+        let moved = if shift < 0 { _mm256_sll_epi16(q, count) } else { _mm256_srl_epi16(q, count) };
+        _mm256_and_si256(moved, _mm256_set1_epi8(mask))
     }
 }
 
@@ -132,39 +230,6 @@ unsafe fn six_bit_scales(block: *const u8, scale: &mut [f32; 16], min: &mut [f32
     }
 }
 
-#[inline(always)]
-unsafe fn q4_k(b: *const u8, to: *mut u8, scale: &mut [f32; 16], min: &mut [f32; 16]) {
-    // SAFETY: a block of 144 bytes, 256 elements.
-    unsafe {
-        six_bit_scales(b, scale, min);
-        let low = _mm256_set1_epi8(15);
-        for c in 0..4 {
-            let q = load(b.add(16 + 32 * c));
-            store(to.add(64 * c), _mm256_and_si256(q, low));
-            store(to.add(64 * c + 32), _mm256_and_si256(_mm256_srli_epi16(q, 4), low));
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn q5_k(b: *const u8, to: *mut u8, scale: &mut [f32; 16], min: &mut [f32; 16]) {
-    // SAFETY: a block of 176 bytes, 256 elements.
-    unsafe {
-        six_bit_scales(b, scale, min);
-        let (low, bit) = (_mm256_set1_epi8(15), _mm256_set1_epi8(16));
-        let mut high = load(b.add(16));
-        for c in 0..4 {
-            let q = load(b.add(48 + 32 * c));
-            // Bit 2c of each byte comes to bit 4, then bit 2c + 1.
-            let first = _mm256_and_si256(_mm256_slli_epi16(high, 4), bit);
-            let second = _mm256_and_si256(_mm256_slli_epi16(high, 3), bit);
-            store(to.add(64 * c), _mm256_or_si256(_mm256_and_si256(q, low), first));
-            store(to.add(64 * c + 32), _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(q, 4), low), second));
-            high = _mm256_srli_epi16(high, 2);
-        }
-    }
-}
-
 /// Sixteen signed scales times `d`.
 #[inline(always)]
 unsafe fn signed_scales(s: __m128i, d: f32, scale: &mut [f32; 16]) {
@@ -174,67 +239,5 @@ unsafe fn signed_scales(s: __m128i, d: f32, scale: &mut [f32; 16]) {
         let floats = |v| _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)));
         _mm256_storeu_ps(scale.as_mut_ptr(), floats(s));
         _mm256_storeu_ps(scale.as_mut_ptr().add(8), floats(_mm_unpackhi_epi64(s, s)));
-    }
-}
-
-#[inline(always)]
-unsafe fn q6_k(b: *const u8, to: *mut u8, scale: &mut [f32; 16]) {
-    // SAFETY: a block of 210 bytes, 256 elements.
-    unsafe {
-        signed_scales(_mm_loadu_si128(b.add(192).cast()), half_at(b.add(208)), scale);
-        let (low, pair) = (_mm256_set1_epi8(15), _mm256_set1_epi8(0x30));
-        for half in 0..2 {
-            let (q0, q1) = (load(b.add(64 * half)), load(b.add(64 * half + 32)));
-            let high = load(b.add(128 + 32 * half));
-            let to = to.add(128 * half);
-            let join = |q, h| _mm256_or_si256(_mm256_and_si256(q, low), _mm256_and_si256(h, pair));
-            store(to, join(q0, _mm256_slli_epi16(high, 4)));
-            store(to.add(32), join(q1, _mm256_slli_epi16(high, 2)));
-            store(to.add(64), join(_mm256_srli_epi16(q0, 4), high));
-            store(to.add(96), join(_mm256_srli_epi16(q1, 4), _mm256_srli_epi16(high, 2)));
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn q3_k(b: *const u8, to: *mut u8, scale: &mut [f32; 16]) {
-    // SAFETY: a block of 110 bytes, 256 elements.
-    unsafe {
-        let s: [u8; 16] = std::array::from_fn(|i| {
-            let byte = |at: usize| *b.add(96 + at);
-            let low = if i < 8 { byte(i) & 15 } else { byte(i - 8) >> 4 };
-            (low | (byte(8 + i % 4) >> (2 * (i / 4)) & 3) << 4).wrapping_sub(32)
-        });
-        signed_scales(_mm_loadu_si128(s.as_ptr().cast()), half_at(b.add(108)), scale);
-        let (two, bit) = (_mm256_set1_epi8(3), _mm256_set1_epi8(4));
-        let mut mask = load(b);
-        for half in 0..2 {
-            let mut q = load(b.add(32 + 32 * half));
-            for run in 0..4 {
-                let high = _mm256_and_si256(_mm256_slli_epi16(mask, 2), bit);
-                store(to.add(128 * half + 32 * run), _mm256_or_si256(_mm256_and_si256(q, two), high));
-                q = _mm256_srli_epi16(q, 2);
-                mask = _mm256_srli_epi16(mask, 1);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn q2_k(b: *const u8, to: *mut u8, scale: &mut [f32; 16], min: &mut [f32; 16]) {
-    // SAFETY: a block of 84 bytes, 256 elements.
-    unsafe {
-        let s = _mm_loadu_si128(b.cast());
-        let low = _mm_set1_epi8(15);
-        signed_scales(_mm_and_si128(s, low), half_at(b.add(80)), scale);
-        signed_scales(_mm_and_si128(_mm_srli_epi16(s, 4), low), -half_at(b.add(82)), min);
-        let two = _mm256_set1_epi8(3);
-        for half in 0..2 {
-            let mut q = load(b.add(16 + 32 * half));
-            for run in 0..4 {
-                store(to.add(128 * half + 32 * run), _mm256_and_si256(q, two));
-                q = _mm256_srli_epi16(q, 2);
-            }
-        }
     }
 }

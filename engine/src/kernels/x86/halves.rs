@@ -1,0 +1,34 @@
+//! Conversions of halves with F16C.
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+/// Halves to floats, eight at a time.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn halves_to_floats(h: &[f16], f: &mut [f32]) {
+    let ((h8, h_rest), (f8, f_rest)) = (h.as_chunks::<8>(), f.as_chunks_mut::<8>());
+    for (h, f) in h8.iter().zip(f8) {
+        // SAFETY: both chunks have eight elements.
+        unsafe { _mm256_storeu_ps(f.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(h.as_ptr().cast()))) };
+    }
+    for (h, f) in h_rest.iter().zip(f_rest) {
+        *f = h.to_f32_const();
+    }
+}
+
+/// Floats to halves, nearest even.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn floats_to_halves(f: &[f32], h: &mut [f16]) {
+    let ((f8, f_rest), (h8, h_rest)) = (f.as_chunks::<8>(), h.as_chunks_mut::<8>());
+    for (f, h) in f8.iter().zip(h8) {
+        // SAFETY: both chunks have eight elements.
+        unsafe {
+            let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(f.as_ptr()));
+            _mm_storeu_si128(h.as_mut_ptr().cast(), halves);
+        }
+    }
+    for (f, h) in f_rest.iter().zip(h_rest) {
+        *h = f16::from_f32_const(*f);
+    }
+}
