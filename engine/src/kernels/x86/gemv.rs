@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::unpack::{block32, half_bits, scales256, stretch256, unrolled};
+use super::unpack::{block32, scales256, stretch256, unrolled};
 use crate::kernels::{Matrix, Output};
 use crate::quant::{ActMatrix, Format};
 
@@ -102,8 +102,8 @@ unsafe fn row32<F: Format, const C: usize>(row: *const u8, blocks: usize, column
         }
         let mut out = [0.0; C];
         for (i, out) in out.iter_mut().enumerate() {
-            // All lanes of the offset are the same.
-            let offset = _mm256_cvtss_f32(offset[i]) * offset_factor::<F>();
+            // Of the eight offsets one is taken: the second, where the minimum is.
+            let offset = _mm256_cvtss_f32(_mm256_movehdup_ps(offset[i])) * offset_factor::<F>();
             *out = total(_mm256_add_ps(even[i], odd[i])) + offset;
         }
         out
@@ -124,8 +124,10 @@ unsafe fn add_block32<F: Format, const C: usize>(
         let b = row.add(block * F::TYPE.block_bytes());
         prefetch(b);
         let u = block32::<F>(b);
-        let scale = _mm256_cvtph_ps(_mm_set1_epi16(half_bits(b)));
-        let minimum = if F::TYPE.has_min() { _mm256_cvtph_ps(_mm_set1_epi16(half_bits(b.add(2)))) } else { scale };
+        // Both halves are broadcast together, since that costs no shuffle; minima, where there are any, are in odd lanes.
+        let floats = _mm256_cvtph_ps(_mm_set1_epi32(b.cast::<i32>().read_unaligned()));
+        let scale = _mm256_moveldup_ps(floats);
+        let minimum = if F::TYPE.has_min() { floats } else { scale };
         for (i, column) in columns.iter().enumerate() {
             let ints = dot::<F>(u, column.q.add(block * 32));
             let both = _mm256_mul_ps(scale, _mm256_broadcast_ss(&*column.scale.add(block)));
@@ -139,7 +141,7 @@ unsafe fn add_block32<F: Format, const C: usize>(
 
 /// Bytes that weights are asked for ahead of their use: some tens of lines, as far as memory latency reaches. Rows follow
 /// one another, so what comes after a row's end is the next one.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 8192;
 
 /// Asks for the weights that come `AHEAD` bytes after these.
 #[inline(always)]

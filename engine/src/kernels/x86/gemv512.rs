@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::gemv::{Column, by_columns, offset_factor, prefetch, total};
-use super::unpack::{block32, half_bits, scales256, stretch256, unrolled};
+use super::unpack::{block32, scales256, stretch256, unrolled};
 use crate::kernels::{Matrix, Output};
 use crate::quant::{ActMatrix, Format, TensorType};
 
@@ -28,11 +28,9 @@ pub(super) unsafe fn rows<F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &Act
             }
         }
     } else {
-        // Pairs of a row of the first half and one of the second: two long streams, which memory likes better than
-        // leaps. The middle row of an odd number goes twice.
-        let half = rows.len().div_ceil(2);
-        for r in rows.start..rows.start + half {
-            let other = (r + half).min(rows.end - 1);
+        // The last row of an odd number goes twice.
+        for r in rows.clone().step_by(2) {
+            let other = (r + 1).min(rows.end - 1);
             // SAFETY: as above.
             unsafe {
                 let (one, two) = (m.row(r).as_ptr(), m.row(other).as_ptr());
@@ -48,7 +46,11 @@ pub(super) unsafe fn rows<F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &Act
 
 /// Two rows of blocks of 32, one in each half of the registers.
 #[inline(always)]
-unsafe fn rows32<F: Format, const C: usize>(rows: [*const u8; 2], blocks: usize, columns: &[Column; C]) -> [[f32; 2]; C] {
+unsafe fn rows32<F: Format, const C: usize>(
+    rows: [*const u8; 2],
+    blocks: usize,
+    columns: &[Column; C],
+) -> [[f32; 2]; C] {
     // SAFETY: the instructions by the caller, which also vouches for `blocks` blocks of each row and column.
     unsafe {
         // Two chains of additions: one alone would wait for itself.
@@ -65,9 +67,9 @@ unsafe fn rows32<F: Format, const C: usize>(rows: [*const u8; 2], blocks: usize,
         }
         let mut out = [[0.0; 2]; C];
         for (i, out) in out.iter_mut().enumerate() {
-            // All lanes of a row's offset are the same: one of the eight is taken by a factor that is zero elsewhere.
-            let one = _mm512_maskz_mov_ps(0x0101, _mm512_set1_ps(offset_factor::<F>()));
-            let sums = _mm512_fmadd_ps(offset[i], one, _mm512_add_ps(even[i], odd[i]));
+            // Of a row's eight offsets one is taken: the second, where `scales32` leaves the minimum.
+            let offset = _mm512_maskz_mul_ps(0x0202, offset[i], _mm512_set1_ps(offset_factor::<F>()));
+            let sums = _mm512_add_ps(_mm512_add_ps(even[i], odd[i]), offset);
             *out = [total(_mm512_castps512_ps256(sums)), total(upper(sums))];
         }
         out
@@ -89,8 +91,7 @@ unsafe fn add_blocks32<F: Format, const C: usize>(
         prefetch(b[0]);
         prefetch(b[1]);
         let u = blocks32::<F>(b);
-        let scale = halves(b);
-        let minimum = if F::TYPE.has_min() { halves(b.map(|b| b.add(2))) } else { scale };
+        let (scale, minimum) = scales32::<F>(b);
         for (i, column) in columns.iter().enumerate() {
             let q = _mm512_broadcast_i64x4(_mm256_loadu_si256(column.q.add(block * 32).cast()));
             let ints = _mm512_dpbusd_epi32(_mm512_setzero_si512(), u, q);
@@ -139,13 +140,17 @@ unsafe fn fifth(qh: [*const u8; 2], nibbles: __m512i) -> __m512i {
     }
 }
 
-/// The half at each of two places, eight times each.
+/// The scale of the block at each of two places, eight times each; and a register whose odd lanes hold the minimum of
+/// formats that have one, of others the scale. (Both halves are broadcast together, since that costs no shuffle.)
 #[inline(always)]
-unsafe fn halves(at: [*const u8; 2]) -> __m512 {
-    // SAFETY: two bytes at each place by the caller.
+unsafe fn scales32<F: Format>(b: [*const u8; 2]) -> (__m512, __m512) {
+    // SAFETY: four bytes of each block by the caller.
     unsafe {
-        let (one, two) = (_mm_set1_epi16(half_bits(at[0])), _mm_set1_epi16(half_bits(at[1])));
-        _mm512_cvtph_ps(_mm256_set_m128i(two, one))
+        let (one, two) = (b[0].cast::<i32>().read_unaligned(), b[1].cast::<i32>().read_unaligned());
+        let halves = _mm256_mask_set1_epi32(_mm256_set1_epi32(one), 0xf0, two);
+        let floats = _mm512_cvtph_ps(halves);
+        let scale = _mm512_moveldup_ps(floats);
+        (scale, if F::TYPE.has_min() { floats } else { scale })
     }
 }
 

@@ -58,17 +58,10 @@ unsafe fn store(p: *mut u8, v: __m256i) {
     unsafe { _mm256_storeu_si256(p.cast(), v) }
 }
 
-/// The half at `p` as it is stored.
 #[inline(always)]
-pub(super) unsafe fn half_bits(p: *const u8) -> i16 {
-    // SAFETY: two bytes of the caller's block.
-    unsafe { p.cast::<i16>().read_unaligned() }
-}
-
-#[inline(always)]
-pub(super) unsafe fn half_at(p: *const u8) -> f32 {
+unsafe fn half_at(p: *const u8) -> f32 {
     // SAFETY: two bytes of the caller's block; F16C by the caller.
-    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(half_bits(p))))) }
+    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(p.cast::<u16>().read_unaligned())))) }
 }
 
 /// The 32 elements of a block of a format with blocks of 32.
@@ -182,8 +175,8 @@ unsafe fn bits(q: __m256i, shift: i32, mask: i8) -> __m256i {
 unsafe fn nibbles(qs: *const u8) -> __m256i {
     // SAFETY: the caller's block has 16 bytes here.
     unsafe {
-        let q = _mm_loadu_si128(qs.cast());
-        let both = _mm256_set_m128i(_mm_srli_epi16(q, 4), q);
+        let q = _mm256_broadcastsi128_si256(_mm_loadu_si128(qs.cast()));
+        let both = _mm256_srlv_epi64(q, _mm256_setr_epi64x(0, 0, 4, 4));
         _mm256_and_si256(both, _mm256_set1_epi8(15))
     }
 }
