@@ -1,42 +1,91 @@
 //! A pool of fixed workers for short, frequent, data-parallel steps.
 //!
 //! A decode step runs some two hundred parallel regions of a few microseconds each, so workers spin briefly for the
-//! next region before they park; between answers they cost nothing. Regions hand out job numbers from one counter, so
-//! a slow core takes fewer jobs instead of stalling the rest.
+//! next region before they park; between answers they cost nothing. Each worker has a range of neighbouring jobs, so that
+//! it reads memory in long runs (what the hardware fetches ahead is then its own), and takes from the others' ranges when
+//! its own is done. A region ends when all jobs are done, not when all workers came by: a slow core is left with fewer
+//! jobs, and one that is busy with something else gets none and delays nobody.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::limits::MAX_THREADS;
 
-/// Spins before a waiting worker parks: about 50 microseconds, longer than any gap inside one token.
-const SPINS: usize = 20_000;
+/// Looks of a waiting worker before it parks: some hundred microseconds, longer than any gap inside one token.
+const SPINS: usize = 10_000;
+
+/// Looks of the caller for the last jobs of others before it offers its core: with more threads than free cores the one
+/// that has the last job may be waiting for just that.
+const SPINS_AT_END: usize = 2_000;
 
 /// A region's work: `(worker, job)`.
 type Work = dyn Fn(usize, usize) + Sync + 'static;
 
-/// The region now running.
-#[derive(Clone, Copy)]
-struct Region {
-    work: *const Work,
-    jobs: usize,
+/// A worker's jobs of a region in one word, so that one is claimed by one addition: the region's number (24 bits, round and
+/// round), where the range ends, and which job is next (20 bits each).
+#[derive(Clone, Copy, PartialEq)]
+struct Range(u64);
+
+impl Range {
+    const BITS: u32 = 20;
+    const MASK: u64 = (1 << Self::BITS) - 1;
+    /// The most jobs of a region. Each worker may count once past the last job of a range that it sees, so there is room
+    /// for that above.
+    const MAX_JOBS: usize = Self::MASK as usize - MAX_THREADS;
+
+    fn new(region: u64, next: usize, end: usize) -> Self {
+        Self(region << (2 * Self::BITS) | (end as u64) << Self::BITS | next as u64)
+    }
+
+    fn region(self) -> u64 {
+        self.0 >> (2 * Self::BITS)
+    }
+
+    /// The next job, if there is one left.
+    fn next(self) -> Option<usize> {
+        let (next, end) = (self.0 & Self::MASK, self.0 >> Self::BITS & Self::MASK);
+        (next < end).then_some(next as usize)
+    }
 }
 
-// SAFETY: the pointee is `Sync`, and `Pool::run` keeps it alive until no worker can call it any more.
-unsafe impl Send for Region {}
+/// A range in a cache line of its own, or claiming a job would disturb the neighbours.
+#[repr(align(128))]
+struct Slot(AtomicU64);
+
+impl Slot {
+    fn look(&self, order: Ordering) -> Range {
+        Range(self.0.load(order))
+    }
+
+    /// Claims the next job of the range.
+    fn claim(&self) -> Option<usize> {
+        self.look(Ordering::Relaxed).next()?;
+        Range(self.0.fetch_add(1, Ordering::AcqRel)).next()
+    }
+}
 
 struct Shared {
-    region: Mutex<Option<Region>>,
-    wake: Condvar,
-    /// Counts regions; a change tells workers that there is one.
-    generation: AtomicUsize,
-    next_job: AtomicUsize,
-    /// Workers that have not left the current region.
-    busy: AtomicUsize,
+    /// One for each thread.
+    slots: Box<[Slot]>,
+    /// What the jobs of the current region do. Written only between regions, read only by who holds a job.
+    work: UnsafeCell<Option<*const Work>>,
+    /// Jobs of the current region that are done.
+    done: AtomicUsize,
     panicked: AtomicBool,
+    /// Workers that sleep, or are about to.
+    parked: AtomicUsize,
+    sleep: Mutex<()>,
+    wake: Condvar,
     stop: AtomicBool,
 }
+
+// SAFETY: `work` is the only field that is not `Sync`. `Pool::region` writes it while no job is claimed or can be; the
+// stores of the ranges that follow release it, and a claim acquires it. Its pointee is `Sync` and outlives the region.
+unsafe impl Sync for Shared {}
+// SAFETY: the same; nothing is bound to a thread.
+unsafe impl Send for Shared {}
 
 /// The workers. Dropping the pool ends them.
 pub struct Pool {
@@ -60,16 +109,18 @@ impl Pool {
     /// A pool that computes on `threads` threads, the calling one included; clamped to `1..=MAX_THREADS`.
     #[must_use]
     pub fn new(threads: usize) -> Self {
+        let threads = threads.clamp(1, MAX_THREADS);
         let shared = Arc::new(Shared {
-            region: Mutex::new(None),
-            wake: Condvar::new(),
-            generation: AtomicUsize::new(0),
-            next_job: AtomicUsize::new(0),
-            busy: AtomicUsize::new(0),
+            slots: (0..threads).map(|_| Slot(AtomicU64::new(0))).collect(),
+            work: UnsafeCell::new(None),
+            done: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
+            parked: AtomicUsize::new(0),
+            sleep: Mutex::new(()),
+            wake: Condvar::new(),
             stop: AtomicBool::new(false),
         });
-        let workers = (1..threads.clamp(1, MAX_THREADS))
+        let workers = (1..threads)
             .map_while(|i| {
                 let shared = Arc::clone(&shared);
                 // A system out of threads gets a smaller pool, not an error: the caller's thread always computes.
@@ -89,88 +140,103 @@ impl Pool {
     /// [`Pool::threads`] and never runs two jobs at once.
     ///
     /// # Panics
-    /// When `work` panicked on any thread.
+    /// When `work` panicked on any thread; the other jobs were done all the same.
     pub fn run(&self, jobs: usize, work: impl Fn(usize, usize) + Sync) {
         let _turn = lock(&self.turn);
         if jobs <= 1 || self.workers.is_empty() {
             (0..jobs).for_each(|job| work(0, job));
             return;
         }
-        let s = &*self.shared;
-        let erased: *const (dyn Fn(usize, usize) + Sync + '_) = &work;
-        // SAFETY: only the lifetime is erased. `work` outlives this call, and this call does not return (or unwind:
-        // `jobs_of` catches) before every worker has left the region.
-        let erased: *const Work = unsafe { std::mem::transmute(erased) };
-        s.next_job.store(0, Ordering::Relaxed);
-        s.busy.store(self.workers.len(), Ordering::Relaxed);
-        {
-            let mut region = lock(&s.region);
-            *region = Some(Region { work: erased, jobs });
-            s.generation.fetch_add(1, Ordering::Release);
+        for from in (0..jobs).step_by(Range::MAX_JOBS) {
+            self.region(Range::MAX_JOBS.min(jobs - from), &|worker, job| work(worker, from + job));
         }
-        s.wake.notify_all();
-        jobs_of(s, 0, &work, jobs);
-        while s.busy.load(Ordering::Acquire) != 0 {
-            std::hint::spin_loop();
+    }
+
+    /// One region. The caller holds the turn.
+    fn region(&self, jobs: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+        let s = &*self.shared;
+        let work: *const (dyn Fn(usize, usize) + Sync + '_) = work;
+        // SAFETY: only the lifetime is erased. `work` outlives this call, and this call neither returns nor unwinds
+        // (`jobs_of` catches) before every claimed job is done; a worker without a claim does not look at `work`.
+        let erased: *const Work = unsafe { std::mem::transmute(work) };
+        // SAFETY: all jobs of the last region are done and its ranges have none left, so nobody reads.
+        unsafe { *s.work.get() = Some(erased) };
+        s.done.store(0, Ordering::Relaxed);
+        let (threads, region) = (self.threads(), s.slots[0].look(Ordering::Relaxed).region().wrapping_add(1));
+        for (i, slot) in s.slots[..threads].iter().enumerate() {
+            let range = Range::new(region, i * jobs / threads, (i + 1) * jobs / threads);
+            // Sequentially consistent with the look at `parked`: a worker announces itself before it looks at its range
+            // for the last time, so that one of the two sees the other.
+            slot.0.store(range.0, Ordering::SeqCst);
+        }
+        if s.parked.load(Ordering::SeqCst) > 0 {
+            let _asleep = lock(&s.sleep);
+            s.wake.notify_all();
+        }
+        jobs_of(s, 0);
+        let mut looks = 0;
+        while s.done.load(Ordering::Acquire) < jobs {
+            looks += 1;
+            if looks < SPINS_AT_END { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
         assert!(!s.panicked.swap(false, Ordering::Relaxed), "a compute worker panicked");
     }
 }
 
-/// Takes jobs until there are none left; a panic ends the region's hand-out and is reported by `run`.
-fn jobs_of(s: &Shared, me: usize, work: &(dyn Fn(usize, usize) + Sync + '_), jobs: usize) {
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        loop {
-            let job = s.next_job.fetch_add(1, Ordering::Relaxed);
-            if job >= jobs {
-                break;
+/// Does the jobs of the own range, then those left in the others'.
+fn jobs_of(s: &Shared, me: usize) {
+    for i in 0..s.slots.len() {
+        let slot = &s.slots[(me + i) % s.slots.len()];
+        while let Some(job) = slot.claim() {
+            // SAFETY: a claimed job is not done yet, so its region has not ended: `work` is set, alive, and not written.
+            let Some(work) = (unsafe { *s.work.get() }) else { return };
+            // SAFETY: as above.
+            let work = unsafe { &*work };
+            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(me, job))).is_err() {
+                s.panicked.store(true, Ordering::Relaxed);
             }
-            work(me, job);
+            s.done.fetch_add(1, Ordering::AcqRel);
         }
-    }));
-    if result.is_err() {
-        s.next_job.store(jobs, Ordering::Relaxed);
-        s.panicked.store(true, Ordering::Relaxed);
     }
 }
 
 fn worker(s: &Shared, me: usize) {
-    let mut seen = 0;
-    while let Some(region) = next_region(s, &mut seen) {
-        // SAFETY: `run` waits for `busy` to reach zero before `work` goes away, and this worker has not yet counted
-        // itself out.
-        jobs_of(s, me, unsafe { &*region.work }, region.jobs);
-        s.busy.fetch_sub(1, Ordering::Release);
+    while wait_for_jobs(s, me) {
+        jobs_of(s, me);
     }
 }
 
-/// Waits for a region that this worker has not joined: spins, then parks. None when the pool ends.
-fn next_region(s: &Shared, seen: &mut usize) -> Option<Region> {
+/// Waits until there are jobs: looks for a while, then parks. False when the pool ends.
+fn wait_for_jobs(s: &Shared, me: usize) -> bool {
     for _ in 0..SPINS {
-        if s.generation.load(Ordering::Acquire) != *seen || s.stop.load(Ordering::Relaxed) {
-            break;
+        if s.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        if s.slots[me].look(Ordering::Relaxed).next().is_some() {
+            return true;
         }
         std::hint::spin_loop();
     }
-    let mut region = lock(&s.region);
-    loop {
-        if s.stop.load(Ordering::Relaxed) {
-            return None;
+    let mut asleep = lock(&s.sleep);
+    s.parked.fetch_add(1, Ordering::SeqCst);
+    let more = loop {
+        if s.stop.load(Ordering::SeqCst) {
+            break false;
         }
-        let generation = s.generation.load(Ordering::Acquire);
-        if generation != *seen {
-            *seen = generation;
-            return *region;
+        if s.slots[me].look(Ordering::SeqCst).next().is_some() {
+            break true;
         }
-        region = s.wake.wait(region).unwrap_or_else(PoisonError::into_inner);
-    }
+        asleep = s.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+    };
+    s.parked.fetch_sub(1, Ordering::SeqCst);
+    more
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         {
-            let _region = lock(&self.shared.region);
-            self.shared.stop.store(true, Ordering::Relaxed);
+            let _asleep = lock(&self.shared.sleep);
+            self.shared.stop.store(true, Ordering::SeqCst);
         }
         self.shared.wake.notify_all();
         for w in self.workers.drain(..) {
@@ -240,6 +306,37 @@ mod tests {
             });
             assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1), "{jobs} jobs");
         }
+    }
+
+    #[test]
+    fn regions_follow_each_other_closely_and_after_pauses() {
+        let pool = Pool::new(3);
+        let total = AtomicUsize::new(0);
+        for round in 0..20_000 {
+            pool.run(2 + round % 5, |_, job| {
+                total.fetch_add(job + 1, Ordering::Relaxed);
+            });
+            // Long enough for the workers to park, now and then.
+            if round % 4_000 == 0 {
+                while pool.shared.parked.load(Ordering::SeqCst) < 2 {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        assert_eq!(total.into_inner(), 4_000 * (3 + 6 + 10 + 15 + 21));
+    }
+
+    #[test]
+    fn more_jobs_than_a_range_counts() {
+        let pool = Pool::new(2);
+        let jobs = 2 * Range::MAX_JOBS + 3;
+        let (count, sum) = (AtomicUsize::new(0), AtomicU64::new(0));
+        pool.run(jobs, |_, job| {
+            count.fetch_add(1, Ordering::Relaxed);
+            sum.fetch_add(job as u64, Ordering::Relaxed);
+        });
+        assert_eq!(count.into_inner(), jobs);
+        assert_eq!(sum.into_inner(), (jobs as u64) * (jobs as u64 - 1) / 2);
     }
 
     #[test]
