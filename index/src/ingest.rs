@@ -11,7 +11,7 @@ use crate::beneath::{self, Barred};
 use crate::chunk::{Chunk, Sizes, chunk};
 use crate::embedder::Embedder;
 use crate::error::Error;
-use crate::extract::{self, Extracted, Limits, Refusal};
+use crate::extract::{self, Context, Extracted, Limits, Refusal};
 use crate::forget::FORGOTTEN;
 use crate::index::Index;
 use crate::limits::{CONTEXT_TOKENS_RESERVED, FILE_BYTES_MAX, PASSAGE_TOKENS_MAX_DEFAULT, PASSAGE_TOKENS_TARGET};
@@ -66,7 +66,7 @@ fn guess_tokens(text: &str) -> usize {
 /// Brings the rows of one file in step with the file.
 pub(crate) fn ingest(index: &Index, root: &Path, path: &Path, cutting: &Cutting<'_>) -> Result<Ingested, Error> {
     let relative = path.strip_prefix(root).unwrap_or(path);
-    let kind = extract::kind_of(relative);
+    let kind = extract::Format::of_name(relative).map(extract::Format::kind);
     let (mut file, stat) = match beneath::open_file(root, relative) {
         Ok(opened) => opened,
         Err(Barred::Gone | Barred::NotAFile) => return remove(index, path),
@@ -89,7 +89,7 @@ pub(crate) fn ingest(index: &Index, root: &Path, path: &Path, cutting: &Cutting<
     if let Some(same) = unchanged(index, path, &hash, stamp, cutting)? {
         return Ok(same);
     }
-    let extracted = match extract::extract(kind, &bytes, &Limits::default()) {
+    let extracted = match extract::extract(relative, &bytes, &Context::new(&Limits::default(), &[])) {
         Ok(extracted) => extracted,
         Err(refusal) => return refuse(index, path, kind, stamp, cutting.epoch, &refusal, Some(&hash)),
     };

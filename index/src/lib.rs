@@ -38,7 +38,7 @@ mod watch;
 
 pub use embedder::{EmbedError, Embedder};
 pub use error::Error;
-pub use extract::{Extracted, Heading, Limits, Refusal, extract};
+pub use extract::{Context, Extracted, Format, Heading, Limits, Part, PartKind, Refusal, extract};
 pub use index::Index;
 pub use pipeline::Indexer;
 pub use progress::{Event, OnEvent, Progress};

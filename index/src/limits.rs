@@ -16,6 +16,9 @@ pub const SNIFF_BYTES: usize = 64 << 10;
 /// Headings kept of one document; a longer outline carries no more context.
 pub const HEADINGS_MAX: usize = 100_000;
 
+/// Pages, sheets, messages and the like kept of one document; one mailbox may have that many messages.
+pub const PARTS_MAX: usize = 100_000;
+
 /// Bytes of a title or of one heading kept as context.
 pub const TITLE_BYTES_MAX: usize = 300;
 

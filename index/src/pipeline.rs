@@ -329,7 +329,7 @@ impl Files {
                     documents::set_pending(
                         tx,
                         &work.path,
-                        extract::kind_of(&work.path).unwrap_or(Kind::Other),
+                        extract::Format::of_name(&work.path).map_or(Kind::Other, extract::Format::kind),
                         index.now(),
                     )?;
                 }

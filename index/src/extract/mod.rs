@@ -1,11 +1,14 @@
 //! Bytes of a file → readable text with its outline. Pure functions over bytes; no paths are opened here.
 
 pub(crate) mod charset;
+mod format;
 pub(crate) mod formats;
 
 use std::path::Path;
 
-use crate::types::{Kind, State};
+pub use format::Format;
+
+use crate::types::State;
 
 /// Bounds an extractor keeps.
 #[derive(Debug, Clone, Copy)]
@@ -14,11 +17,36 @@ pub struct Limits {
     pub text_bytes_max: usize,
     /// Headings it may return.
     pub headings_max: usize,
+    /// Pages, sheets and the like it may return.
+    pub parts_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { text_bytes_max: crate::limits::TEXT_BYTES_MAX, headings_max: crate::limits::HEADINGS_MAX }
+        Self {
+            text_bytes_max: crate::limits::TEXT_BYTES_MAX,
+            headings_max: crate::limits::HEADINGS_MAX,
+            parts_max: crate::limits::PARTS_MAX,
+        }
+    }
+}
+
+/// What an extractor is given beside the bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Bounds to keep.
+    pub limits: &'a Limits,
+    /// The person's own passwords, tried on files that are locked.
+    pub passwords: &'a [String],
+    /// Containers around this file: 0 for a file in a folder, 1 for what lies in an archive or hangs on a mail.
+    pub depth: u8,
+}
+
+impl<'a> Context<'a> {
+    /// Of a file in a folder.
+    #[must_use]
+    pub fn new(limits: &'a Limits, passwords: &'a [String]) -> Self {
+        Self { limits, passwords, depth: 0 }
     }
 }
 
@@ -33,10 +61,36 @@ pub struct Extracted {
     pub title: Option<String>,
     /// Words that describe the document without being part of its text, such as tags.
     pub keywords: Vec<String>,
+    /// Who wrote it, as the document says.
+    pub author: Option<String>,
+    /// When it was written or sent, in milliseconds since 1970, as the document says.
+    pub dated: Option<i64>,
+    /// The language the document declares (BCP 47), such as `de-CH`.
+    pub language: Option<String>,
     /// The outline, in the order of the text.
     pub headings: Vec<Heading>,
+    /// Pages, sheets, slides and the like, in the order of the text. Text before the first belongs to none.
+    pub parts: Vec<Part>,
     /// Name of the charset the file was read in.
     pub charset: &'static str,
+}
+
+impl Extracted {
+    /// Puts another document's text, outline and parts behind this one's: an attachment, a member of an archive. Within
+    /// the bounds; what does not fit is left out, and `false` says so.
+    #[must_use]
+    pub fn append(&mut self, other: &Self, limits: &Limits) -> bool {
+        let room = limits.text_bytes_max.saturating_sub(self.text.len());
+        let end = floor_boundary(&other.text, room);
+        let base = self.text.len();
+        self.text.push_str(&other.text[..end]);
+        let headings = other.headings.iter().filter(|h| h.start < end);
+        let headings = headings.map(|h| Heading { start: base + h.start, ..h.clone() });
+        self.headings.extend(headings.take(limits.headings_max.saturating_sub(self.headings.len())));
+        let parts = other.parts.iter().filter(|p| p.start < end).map(|p| Part { start: base + p.start, ..p.clone() });
+        self.parts.extend(parts.take(limits.parts_max.saturating_sub(self.parts.len())));
+        end == other.text.len()
+    }
 }
 
 /// A heading in the text.
@@ -48,6 +102,61 @@ pub struct Heading {
     pub level: u8,
     /// Its words.
     pub text: String,
+}
+
+/// A page, a sheet or the like. It runs to the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its first byte in the text.
+    pub start: usize,
+    /// What it is.
+    pub kind: PartKind,
+    /// Its number, from 1, as a person would count.
+    pub number: u32,
+    /// Its name, where it has one: of a sheet, of an attachment.
+    pub name: Option<String>,
+}
+
+/// What a part of a document is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PartKind {
+    /// A page of a PDF.
+    Page,
+    /// A sheet of a workbook.
+    Sheet,
+    /// A slide of a presentation.
+    Slide,
+    /// A chapter of a book.
+    Chapter,
+    /// A message of a mailbox.
+    Message,
+    /// What hangs on a mail.
+    Attachment,
+    /// A cell of a notebook.
+    Cell,
+    /// A file in an archive.
+    File,
+}
+
+impl PartKind {
+    /// All kinds, in the order of their stored numbers.
+    pub const ALL: [Self; 8] =
+        [Self::Page, Self::Sheet, Self::Slide, Self::Chapter, Self::Message, Self::Attachment, Self::Cell, Self::File];
+
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Sheet => "sheet",
+            Self::Slide => "slide",
+            Self::Chapter => "chapter",
+            Self::Message => "message",
+            Self::Attachment => "attachment",
+            Self::Cell => "cell",
+            Self::File => "file",
+        }
+    }
 }
 
 /// Why a file gives no text. This is data for the person, not an error of ours.
@@ -73,108 +182,19 @@ impl Refusal {
     }
 }
 
-/// Extensions of formats that are known, are not text, and have no extractor yet.
-const NO_EXTRACTOR_YET: &[&str] = &[
-    "pdf", "doc", "docx", "ppt", "pptx", "xls", "xlsx", "odt", "ods", "odp", "epub", "eml", "mbox", "msg", "rtf",
-    "one", "pages", "numbers", "key", "ipynb", "djvu", "mobi",
-];
-
-/// Extensions of media, archives and programs: there is no text to extract.
-const NO_TEXT: &[&str] = &[
-    "png",
-    "jpg",
-    "jpeg",
-    "gif",
-    "webp",
-    "bmp",
-    "tif",
-    "tiff",
-    "heic",
-    "ico",
-    "psd",
-    "mp3",
-    "m4a",
-    "ogg",
-    "opus",
-    "flac",
-    "wav",
-    "mp4",
-    "mkv",
-    "mov",
-    "avi",
-    "webm",
-    "zip",
-    "gz",
-    "xz",
-    "bz2",
-    "zst",
-    "7z",
-    "rar",
-    "tar",
-    "iso",
-    "dmg",
-    "jar",
-    "exe",
-    "dll",
-    "so",
-    "dylib",
-    "a",
-    "o",
-    "class",
-    "pyc",
-    "wasm",
-    "bin",
-    "gguf",
-    "safetensors",
-    "sqlite",
-    "db",
-    "ttf",
-    "otf",
-    "woff",
-    "woff2",
-];
-
-const CODE: &[&str] = &[
-    "rs", "py", "js", "mjs", "ts", "tsx", "jsx", "c", "h", "cc", "cpp", "hpp", "java", "kt", "go", "rb", "php", "pl",
-    "lua", "sh", "bash", "zsh", "fish", "ps1", "sql", "r", "jl", "swift", "scala", "hs", "ml", "clj", "ex", "erl",
-    "cs", "dart", "vue", "css", "scss", "toml", "yaml", "yml", "ini", "cfg", "conf", "cmake", "nix", "el", "lisp",
-    "vim", "proto",
-];
-
-const DATA: &[&str] = &["csv", "tsv", "json", "jsonl", "ndjson", "xml", "svg", "bib", "ics", "vcf", "srt", "vtt"];
-
-/// What a file is by its name, or why it is not read at all.
-pub(crate) fn kind_of(path: &Path) -> Result<Kind, Refusal> {
-    let extension = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).unwrap_or_default();
-    let extension = extension.as_str();
-    if NO_EXTRACTOR_YET.contains(&extension) {
-        return Err(Refusal::excluded("no extractor for this kind yet"));
-    }
-    if NO_TEXT.contains(&extension) {
-        return Err(Refusal::excluded("not a text document"));
-    }
-    Ok(match extension {
-        "md" | "markdown" | "mdown" | "mkd" | "mdx" => Kind::Markdown,
-        "html" | "htm" | "xhtml" => Kind::Html,
-        _ if CODE.contains(&extension) => Kind::Code,
-        _ if DATA.contains(&extension) => Kind::Data,
-        _ => Kind::Text,
-    })
-}
-
-/// Extracts the text of a file of that kind.
+/// Extracts the text of a file. Its format follows from the name and, where a known signature says otherwise, the bytes.
 ///
 /// # Errors
 /// A [`Refusal`] says how the file is to be listed and why.
-pub fn extract(kind: Kind, bytes: &[u8], limits: &Limits) -> Result<Extracted, Refusal> {
+pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extracted, Refusal> {
+    let format = Format::of_name(name)?;
     if bytes.is_empty() {
         return Err(Refusal::empty());
     }
-    let extracted = match kind {
-        Kind::Markdown => formats::markdown::extract(bytes, limits)?,
-        Kind::Html => formats::html::extract(bytes, limits)?,
-        Kind::Text | Kind::Code | Kind::Data => formats::plain::extract(bytes, limits)?,
-        Kind::Other => return Err(Refusal::excluded("no extractor for this kind yet")),
+    let extracted = match format {
+        Format::Markdown => formats::markdown::extract(bytes, context.limits)?,
+        Format::Html => formats::html::extract(bytes, context.limits)?,
+        Format::Text | Format::Code | Format::Data => formats::plain::extract(bytes, context.limits)?,
     };
     if extracted.text.chars().all(|c| c.is_whitespace() || c == '\u{FEFF}' || c == '\0') {
         return Err(Refusal::empty());
@@ -215,18 +235,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_follow_the_name() {
-        assert_eq!(kind_of(Path::new("a/B.MD")), Ok(Kind::Markdown));
-        assert_eq!(kind_of(Path::new("x.htm")), Ok(Kind::Html));
-        assert_eq!(kind_of(Path::new("README")), Ok(Kind::Text));
-        assert_eq!(kind_of(Path::new("x.pdf")).unwrap_err().reason, "no extractor for this kind yet");
+    fn nothing_but_space_is_empty() {
+        for bytes in [&b""[..], b" \n\t", b"\xEF\xBB\xBF"] {
+            let refusal = extract(Path::new("a.txt"), bytes, &Context::new(&Limits::default(), &[])).unwrap_err();
+            assert_eq!(refusal.state, State::Empty);
+        }
     }
 
     #[test]
-    fn nothing_but_space_is_empty() {
-        for bytes in [&b""[..], b" \n\t", b"\xEF\xBB\xBF"] {
-            assert_eq!(extract(Kind::Text, bytes, &Limits::default()).unwrap_err().state, State::Empty);
-        }
+    fn what_is_appended_keeps_its_places_and_the_bounds() {
+        let part = |start, number| Part { start, kind: PartKind::Page, number, name: None };
+        let heading = |start| Heading { start, level: 1, text: "h".to_owned() };
+        let other = Extracted {
+            text: "one\ntwö\n".to_owned(),
+            parts: vec![part(0, 1), part(4, 2)],
+            headings: vec![heading(4)],
+            ..Extracted::default()
+        };
+        let mut all = Extracted { text: "body\n".to_owned(), ..Extracted::default() };
+        assert!(all.append(&other, &Limits::default()));
+        assert_eq!(
+            (all.text.as_str(), &all.parts[..], &all.headings[..]),
+            ("body\none\ntwö\n", &[part(5, 1), part(9, 2)][..], &[heading(9)][..])
+        );
+        let mut cut = Extracted::default();
+        let tight = Limits { text_bytes_max: 7, parts_max: 1, ..Limits::default() };
+        assert!(!cut.append(&other, &tight));
+        assert_eq!((cut.text.as_str(), &cut.parts[..]), ("one\ntw", &[part(0, 1)][..]));
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! Which format a file has.
+
+use std::path::Path;
+
+use super::Refusal;
+use crate::types::Kind;
+
+/// A format that an extractor reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Plain text.
+    Text,
+    /// Markdown.
+    Markdown,
+    /// HTML.
+    Html,
+    /// Source code and configuration.
+    Code,
+    /// Structured text: CSV, JSON, XML.
+    Data,
+}
+
+/// Extensions of formats that are known, are not text, and have no extractor yet.
+const NO_EXTRACTOR_YET: &[&str] = &[
+    "pdf", "doc", "docx", "ppt", "pptx", "xls", "xlsx", "odt", "ods", "odp", "epub", "eml", "mbox", "msg", "rtf",
+    "one", "pages", "numbers", "key", "ipynb", "djvu", "mobi",
+];
+
+/// Extensions of media, archives and programs: there is no text to extract.
+const NO_TEXT: &[&str] = &[
+    "png",
+    "jpg",
+    "jpeg",
+    "gif",
+    "webp",
+    "bmp",
+    "tif",
+    "tiff",
+    "heic",
+    "ico",
+    "psd",
+    "mp3",
+    "m4a",
+    "ogg",
+    "opus",
+    "flac",
+    "wav",
+    "mp4",
+    "mkv",
+    "mov",
+    "avi",
+    "webm",
+    "zip",
+    "gz",
+    "xz",
+    "bz2",
+    "zst",
+    "7z",
+    "rar",
+    "tar",
+    "iso",
+    "dmg",
+    "jar",
+    "exe",
+    "dll",
+    "so",
+    "dylib",
+    "a",
+    "o",
+    "class",
+    "pyc",
+    "wasm",
+    "bin",
+    "gguf",
+    "safetensors",
+    "sqlite",
+    "db",
+    "ttf",
+    "otf",
+    "woff",
+    "woff2",
+];
+
+const CODE: &[&str] = &[
+    "rs", "py", "js", "mjs", "ts", "tsx", "jsx", "c", "h", "cc", "cpp", "hpp", "java", "kt", "go", "rb", "php", "pl",
+    "lua", "sh", "bash", "zsh", "fish", "ps1", "sql", "r", "jl", "swift", "scala", "hs", "ml", "clj", "ex", "erl",
+    "cs", "dart", "vue", "css", "scss", "toml", "yaml", "yml", "ini", "cfg", "conf", "cmake", "nix", "el", "lisp",
+    "vim", "proto",
+];
+
+const DATA: &[&str] = &["csv", "tsv", "json", "jsonl", "ndjson", "xml", "svg", "bib", "ics", "vcf", "srt", "vtt"];
+
+impl Format {
+    /// The format that the name says, or why such a file is not read at all.
+    ///
+    /// # Errors
+    /// It is a kind of file that is left out.
+    pub fn of_name(name: &Path) -> Result<Self, Refusal> {
+        let extension = name.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).unwrap_or_default();
+        let extension = extension.as_str();
+        if NO_EXTRACTOR_YET.contains(&extension) {
+            return Err(Refusal::excluded("no extractor for this kind yet"));
+        }
+        if NO_TEXT.contains(&extension) {
+            return Err(Refusal::excluded("not a text document"));
+        }
+        Ok(match extension {
+            "md" | "markdown" | "mdown" | "mkd" | "mdx" => Self::Markdown,
+            "html" | "htm" | "xhtml" => Self::Html,
+            _ if CODE.contains(&extension) => Self::Code,
+            _ if DATA.contains(&extension) => Self::Data,
+            _ => Self::Text,
+        })
+    }
+
+    /// The kind of document it makes, as filters and listings name it.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Text => Kind::Text,
+            Self::Markdown => Kind::Markdown,
+            Self::Html => Kind::Html,
+            Self::Code => Kind::Code,
+            Self::Data => Kind::Data,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_follow_the_name() {
+        assert_eq!(Format::of_name(Path::new("a/B.MD")), Ok(Format::Markdown));
+        assert_eq!(Format::of_name(Path::new("x.htm")), Ok(Format::Html));
+        assert_eq!(Format::of_name(Path::new("README")), Ok(Format::Text));
+        assert_eq!(Format::of_name(Path::new("x.pages")).unwrap_err().reason, "no extractor for this kind yet");
+    }
+}
