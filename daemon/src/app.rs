@@ -377,7 +377,8 @@ impl App {
         let result = self.writer_name().and_then(|name| {
             let path = self.fetch(&name)?;
             self.admit(&path)?;
-            Writer::open(&path, &name, Arc::clone(&self.pool), self.context()).map_err(|e| invalid(&name, &e))
+            Writer::open(&path, &name, Arc::clone(&self.pool), self.context(), self.args.kv_type)
+                .map_err(|e| invalid(&name, &e))
         });
         lock(&self.models).writer = match result {
             Ok(writer) => Slot::Ready(Arc::new(writer)),
@@ -392,7 +393,7 @@ impl App {
         let gguf = satchel_engine::gguf::Gguf::open(path).map_err(|e| invalid(&path.display().to_string(), &e))?;
         let config = satchel_engine::Config::from_gguf(&gguf).map_err(|e| invalid(&path.display().to_string(), &e))?;
         let weights: u64 = gguf.tensors().iter().map(|t| t.bytes).sum();
-        let kv = (config.kv_bytes_per_token() * self.context().min(config.context)) as u64;
+        let kv = (config.kv_bytes_per_token(self.args.kv_type) * self.context().min(config.context)) as u64;
         let scratch = config.scratch_bytes(satchel_engine::limits::PREFILL_BATCH) as u64;
         let now = crate::memory::usage().resident;
         let needs = now + weights + kv + scratch;

@@ -51,7 +51,7 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
     let llm = Arc::new(Llm::open(&path, Arc::clone(&pool)).map_err(|e| invalid(&name, &e))?);
     let (prefill, decode, context) = (args.prefill as usize, args.decode as usize, args.context as usize);
     let capacity = prefill.max(context + decode).max(1);
-    let mut session = Session::new(Arc::clone(&llm), capacity).map_err(|e| told(&e))?;
+    let mut session = Session::with_cache(Arc::clone(&llm), capacity, args.kv_type).map_err(|e| told(&e))?;
     let vocab = llm.config().vocab;
     let tokens = |n: usize| -> Vec<u32> { (0..n).map(|i| ((i * 37 % 20_000 + 100) % vocab) as u32).collect() };
     let (mut prefills, mut decodes) = (Vec::new(), Vec::new());

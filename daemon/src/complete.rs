@@ -27,7 +27,8 @@ pub fn run(store: &Store, args: &CompleteArgs, piece: &mut dyn FnMut(&str) -> bo
         return Err(ErrorBody::bad_request("the prompt is empty"));
     }
     let capacity = (prompt.len() + args.max_tokens as usize).min(llm.config().context);
-    let mut session = Session::new(Arc::clone(&llm), capacity.max(prompt.len())).map_err(|e| told(&e))?;
+    let mut session =
+        Session::with_cache(Arc::clone(&llm), capacity.max(prompt.len()), args.kv_type).map_err(|e| told(&e))?;
     let mut logits = prefill(&mut session, &prompt, args.logits.is_some())?;
     let (mut ids, mut text, mut stream) = (Vec::new(), String::new(), Utf8Stream::default());
     while ids.len() < args.max_tokens as usize {

@@ -9,7 +9,7 @@ use satchel_engine::error::{LoadError, RunError};
 use satchel_engine::pool::Pool;
 use satchel_engine::sample::{Sampler, SamplerConfig};
 use satchel_engine::tokenizer::Utf8Stream;
-use satchel_engine::{Llm, Session, Tokenizer};
+use satchel_engine::{CacheType, Llm, Session, Tokenizer};
 
 /// Context of a session unless asked otherwise, in tokens: five passages, a question, the conversation and an answer,
 /// with room to spare. Its KV cache takes 112 MiB on the 1.5B model.
@@ -37,16 +37,16 @@ pub struct Generated {
 }
 
 impl Writer {
-    /// Opens the model at `path` for contexts of at most `context` tokens.
+    /// Opens the model at `path` for contexts of at most `context` tokens, keys and values stored as `cache`.
     ///
     /// # Errors
     /// The errors of opening a model, its tokenizer and template.
-    pub fn open(path: &Path, name: &str, pool: Arc<Pool>, context: usize) -> Result<Self, LoadError> {
+    pub fn open(path: &Path, name: &str, pool: Arc<Pool>, context: usize, cache: CacheType) -> Result<Self, LoadError> {
         let llm = Arc::new(Llm::open(path, pool)?);
         let tokenizer = Tokenizer::from_gguf(llm.gguf().metadata())?;
         let template = ChatTemplate::from_gguf(llm.gguf().metadata(), &tokenizer)?;
         let context = context.min(llm.config().context);
-        let session = Session::new(Arc::clone(&llm), context)
+        let session = Session::with_cache(Arc::clone(&llm), context, cache)
             .map_err(|e| LoadError::BadKey { key: "context_length".into(), what: e.to_string() })?;
         Ok(Self { name: name.to_owned(), llm, tokenizer, template, session: Mutex::new(session) })
     }

@@ -26,7 +26,7 @@ pub mod sample;
 mod session;
 pub mod tokenizer;
 
-pub use cache::KvCache;
+pub use cache::{CacheType, KvCache};
 pub use embed::Embedder;
 pub use llm::Llm;
 pub use model::{Architecture, Config, Logits, Pooling};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cache::KvCache;
+use crate::cache::{CacheType, KvCache};
 use crate::error::RunError;
 use crate::limits::PREFILL_BATCH;
 use crate::llm::Llm;
@@ -18,16 +18,24 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session for at most `capacity` tokens, prompt and answer together.
+    /// A session for at most `capacity` tokens, prompt and answer together, with a cache of halves.
     ///
     /// # Errors
     /// [`RunError::TooLong`] when the model was not made for that many.
     pub fn new(llm: Arc<Llm>, capacity: usize) -> Result<Self, RunError> {
+        Self::with_cache(llm, capacity, CacheType::F16)
+    }
+
+    /// The same with keys and values stored as `ty`, or as halves where the model's heads do not fit it.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn with_cache(llm: Arc<Llm>, capacity: usize, ty: CacheType) -> Result<Self, RunError> {
         let limit = llm.config().context;
         if capacity > limit {
             return Err(RunError::TooLong { needed: capacity, limit });
         }
-        let cache = KvCache::new(llm.config(), capacity);
+        let cache = KvCache::new(llm.config(), capacity, ty);
         Ok(Self { llm, cache, scratch: Scratch::default(), tokens: Vec::new() })
     }
 
@@ -47,6 +55,12 @@ impl Session {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.cache.capacity()
+    }
+
+    /// How keys and values are stored.
+    #[must_use]
+    pub fn cache_type(&self) -> CacheType {
+        self.cache.ty()
     }
 
     /// Bytes reserved for keys and values.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use satchel_engine::CacheType;
 
 use super::{ask, bench, complete, files, forget, model, roots, search, serve};
 
@@ -129,6 +130,14 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let size = number * (1_u64 << shift) as f64;
     // Up to 2^53 an f64 counts bytes exactly, and 8 PiB is more than any memory.
     if size < (1_u64 << 53) as f64 { Ok(size as u64) } else { Err(format!("{text} is too large")) }
+}
+
+/// Reads the name of a cache type.
+pub fn parse_cache_type(text: &str) -> Result<CacheType, String> {
+    CacheType::ALL.into_iter().find(|ty| ty.name() == text).ok_or_else(|| {
+        let known: Vec<&str> = CacheType::ALL.iter().map(|ty| ty.name()).collect();
+        format!("it must be one of {}", known.join(", "))
+    })
 }
 
 #[cfg(test)]

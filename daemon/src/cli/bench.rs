@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use satchel_engine::CacheType;
 
+use super::args::parse_cache_type;
 use super::backend::Backend;
 use super::exit::{Exit, Failure};
 use super::render::pairs;
@@ -29,6 +31,9 @@ pub struct BenchArgs {
     /// Tokens already in the KV cache when decoding begins
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub context: u32,
+    /// How keys and values are stored: f16, or q8_0 for about half the memory
+    #[arg(long, value_name = "TYPE", value_parser = parse_cache_type, default_value = "f16")]
+    pub kv_type: CacheType,
     /// Time the embedder on these texts, one {"text": ...} a line
     #[arg(long, value_name = "TEXTS.jsonl")]
     pub embed: Option<PathBuf>,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use satchel_engine::CacheType;
 
+use super::args::parse_cache_type;
 use super::backend::Backend;
 use super::exit::{Exit, Failure};
 use super::render::escape_text;
@@ -28,6 +30,9 @@ pub struct CompleteArgs {
     /// Threads (default: the physical cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// How keys and values are stored: f16, or q8_0 for about half the memory
+    #[arg(long, value_name = "TYPE", value_parser = parse_cache_type, default_value = "f16")]
+    pub kv_type: CacheType,
     /// Write the logits here, as rows of raw f32, one a position
     #[arg(long, value_name = "FILE")]
     pub logits: Option<PathBuf>,

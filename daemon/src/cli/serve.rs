@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use satchel_engine::CacheType;
 use satchel_ipc::{Code, ErrorBody, Socket};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::parse_size;
+use super::args::{parse_cache_type, parse_size};
 use super::backend::Backend;
 use super::exit::{Exit, Failure};
 use super::terminal::Terminal;
@@ -31,6 +32,9 @@ pub struct ServeArgs {
     /// Context in tokens
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(128..))]
     pub context: Option<u32>,
+    /// How keys and values are stored: f16, or q8_0 for about half the memory
+    #[arg(long, value_name = "TYPE", value_parser = parse_cache_type, default_value = "f16")]
+    pub kv_type: CacheType,
     /// Threads for the model (default: the physical cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

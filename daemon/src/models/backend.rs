@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use satchel_engine::CacheType;
 use satchel_ipc::ErrorBody;
 use satchel_ipc::wire::DownloadProgress;
 use serde_json::json;
@@ -129,7 +130,7 @@ fn report(name: &str, shown: &Shown) -> Report {
     add("context", format!("{} tokens", c.context));
     add("vocabulary", format!("{} tokens", c.vocab));
     if !c.is_encoder() {
-        add("KV cache", format!("{} bytes a token", c.kv_bytes_per_token()));
+        add("KV cache", format!("{} bytes a token", c.kv_bytes_per_token(CacheType::F16)));
     }
     for share in &shown.types {
         add(&share.ty, format!("{} tensors, {} bytes", share.tensors, share.bytes));
@@ -143,7 +144,7 @@ fn report(name: &str, shown: &Shown) -> Report {
         "name": name, "path": shown.path, "bytes": shown.bytes, "licence": licence,
         "source": shown.record.as_ref().map(|r| &r.source), "sha256": shown.record.as_ref().map(|r| &r.sha256),
         "parameters": shown.parameters, "layers": c.layers, "width": c.width, "context": c.context, "vocabulary": c.vocab,
-        "kv_bytes_per_token": c.kv_bytes_per_token(), "types": types, "metadata": pairs,
+        "kv_bytes_per_token": c.kv_bytes_per_token(CacheType::F16), "types": types, "metadata": pairs,
     });
     Report { rows, json }
 }

@@ -1,23 +1,26 @@
-//! Attention over a half-precision KV cache, tiled so that each block of keys and values is converted once for all
-//! query rows of a job.
+//! Attention over the KV cache.
 //!
 //! A job is one KV head and a few consecutive tokens; the query heads that share the KV head are further rows of the
 //! same products. The softmax is computed online over blocks of keys (Milakov and Gimelshein 2018): a running maximum
 //! and sum per row, and a rescaled accumulator.
+//!
+//! With many rows (prefill) each block of keys and values is converted to floats once and then meets all rows; with few
+//! (decode) keys and values go from the cache to registers, and nothing is written but scores.
 
 use std::ops::Range;
 
-use half::f16;
-
 use super::Output;
+use super::cached::{Cached, Rows};
 use super::elementwise::exp;
-use super::float::{accumulate, dot};
+use super::float::accumulate;
 use super::lanes::{Lanes, fold};
 
 /// Keys of a block: with 128 dimensions, keys and values of a block take 64 KiB as floats.
 pub const KEY_BLOCK: usize = 64;
-/// From this many query rows on, a transposed block of keys pays off.
-const TRANSPOSE_ROWS: usize = 8;
+/// From this many query rows on, converted blocks pay off.
+const TILED_ROWS: usize = 8;
+/// Rows whose sums stay in registers together where blocks are not converted.
+const ROWS: usize = 4;
 
 /// What all jobs of a layer share.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +28,9 @@ pub struct Attention<'a> {
     /// Queries, `(tokens, heads * head_dim)`, rotated and scaled.
     pub q: &'a [f32],
     /// Keys of the layer, `(kv_heads, capacity, head_dim)`.
-    pub k: &'a [f16],
+    pub k: Cached<'a>,
     /// Values, like the keys.
-    pub v: &'a [f16],
+    pub v: Cached<'a>,
     /// Query heads.
     pub heads: usize,
     /// Key and value heads; divides `heads`.
@@ -54,6 +57,7 @@ impl Attention<'_> {
     pub(super) fn check(&self, head: usize, tokens: &Range<usize>) {
         let cache = self.kv_heads * self.capacity * self.head_dim;
         assert!(self.k.len() == cache && self.v.len() == cache, "cache of {cache}");
+        assert!(self.k.is_whole(self.head_dim) && self.v.is_whole(self.head_dim));
         assert!(head < self.kv_heads && self.heads.is_multiple_of(self.kv_heads));
         assert!(tokens.end <= self.tokens() && self.start + self.tokens() <= self.capacity);
     }
@@ -72,7 +76,7 @@ impl Attention<'_> {
 pub struct AttentionScratch {
     /// Query rows of the job, `(rows, head_dim)`.
     q: Vec<f32>,
-    /// A block of keys, `(head_dim, KEY_BLOCK)` or `(KEY_BLOCK, head_dim)`.
+    /// A block of keys, `(head_dim, KEY_BLOCK)`.
     k: Vec<f32>,
     /// A block of values, `(KEY_BLOCK, head_dim)`.
     v: Vec<f32>,
@@ -106,7 +110,27 @@ pub(super) unsafe fn attention<V: Lanes, const FUSED: bool>(
     tokens: Range<usize>,
     out: Output,
     s: &mut AttentionScratch,
-    to_float: impl Fn(&[f16], &mut [f32]),
+) {
+    // SAFETY: forwarded.
+    unsafe {
+        match (a.k, a.v) {
+            (Cached::F16(k), Cached::F16(v)) => job::<V, FUSED, _>(a, (k, v), head, tokens, out, s),
+            (Cached::Q8(k, ks), Cached::Q8(v, vs)) => job::<V, FUSED, _>(a, ((k, ks), (v, vs)), head, tokens, out, s),
+            _ => unreachable!("keys and values are stored alike"),
+        }
+    }
+}
+
+/// # Safety
+/// As [`super::Kernels::attention`].
+#[inline(always)]
+unsafe fn job<V: Lanes, const FUSED: bool, R: Rows>(
+    a: &Attention<'_>,
+    (k, v): (R, R),
+    head: usize,
+    tokens: Range<usize>,
+    out: Output,
+    s: &mut AttentionScratch,
 ) {
     let (hd, group) = (a.head_dim, a.heads / a.kv_heads);
     let rows = tokens.len() * group;
@@ -116,15 +140,17 @@ pub(super) unsafe fn attention<V: Lanes, const FUSED: bool>(
         let from = ((tokens.start + r / group) * a.heads + head * group + r % group) * hd;
         s.q[r * hd..(r + 1) * hd].copy_from_slice(&a.q[from..from + hd]);
     }
-    let cache = head * a.capacity * hd..(head + 1) * a.capacity * hd;
-    let (k, v) = (&a.k[cache.clone()], &a.v[cache]);
+    let cache = head * a.capacity * hd;
     let end = a.visible(tokens.end - 1).end;
     let first = a.visible(tokens.start).start / KEY_BLOCK * KEY_BLOCK;
+    let tiled = rows >= TILED_ROWS || !hd.is_multiple_of(V::N);
     for block in (first..end).step_by(KEY_BLOCK) {
         let n = KEY_BLOCK.min(end - block);
-        to_float(&v[block * hd..(block + n) * hd], &mut s.v[..n * hd]);
-        // SAFETY: the instruction set is enabled by the caller, here and below.
-        unsafe { scores::<V>(s, &k[block * hd..(block + n) * hd], (rows, n, hd), &to_float) };
+        let at = cache + block * hd;
+        // SAFETY: the instruction set is enabled by the caller, here and below; the block's rows are in the cache.
+        unsafe {
+            if tiled { scores_tiled::<V, R>(s, k, at, (rows, n, hd)) } else { scores::<V, R>(s, k, at, (rows, n, hd)) }
+        };
         for r in 0..rows {
             let seen = a.visible(tokens.start + r / group);
             let from = seen.start.saturating_sub(block).min(n);
@@ -135,7 +161,14 @@ pub(super) unsafe fn attention<V: Lanes, const FUSED: bool>(
             unsafe { softmax_step::<V, FUSED>(row, from..to.max(from), &mut s.max_sum[r], acc) };
         }
         // SAFETY: as above.
-        unsafe { accumulate::<V>((rows, hd, n), (&s.s, KEY_BLOCK), (&s.v, hd), (&mut s.o, hd)) };
+        unsafe {
+            if tiled {
+                v.floats::<V>(at, &mut s.v[..n * hd]);
+                accumulate::<V>((rows, hd, n), (&s.s, KEY_BLOCK), (&s.v, hd), (&mut s.o, hd));
+            } else {
+                add_values::<V, R>(s, v, at, (rows, n, hd));
+            }
+        }
     }
     for r in 0..rows {
         let inverse = 1.0 / s.max_sum[r].1;
@@ -147,35 +180,23 @@ pub(super) unsafe fn attention<V: Lanes, const FUSED: bool>(
     }
 }
 
-/// `s.s = q . k^T` for one block of `n` keys.
+/// `s.s = q . k^T` for the `n` keys of the cache from element `at` on, converted and transposed.
 ///
 /// # Safety
 /// As [`Lanes::zero`].
 #[inline(always)]
-unsafe fn scores<V: Lanes>(
+unsafe fn scores_tiled<V: Lanes, R: Rows>(
     s: &mut AttentionScratch,
-    keys: &[f16],
+    keys: R,
+    at: usize,
     (rows, n, hd): (usize, usize, usize),
-    to_float: &impl Fn(&[f16], &mut [f32]),
 ) {
-    if rows < TRANSPOSE_ROWS {
-        to_float(keys, &mut s.k[..n * hd]);
-        for r in 0..rows {
-            for j in 0..n {
-                // SAFETY: forwarded.
-                let score = unsafe { dot::<V>(&s.q[r * hd..(r + 1) * hd], &s.k[j * hd..(j + 1) * hd]) };
-                s.s[r * KEY_BLOCK + j] = score;
-            }
-        }
-        return;
-    }
-    let mut line = [0f32; 512];
-    for j in 0..n {
-        for (part, from) in keys[j * hd..(j + 1) * hd].chunks(line.len()).zip((0..hd).step_by(line.len())) {
-            to_float(part, &mut line[..part.len()]);
-            for (d, x) in line[..part.len()].iter().enumerate() {
-                s.k[(from + d) * KEY_BLOCK + j] = *x;
-            }
+    // The values' place is free until the scores are known.
+    // SAFETY: forwarded, here and below.
+    unsafe { keys.floats::<V>(at, &mut s.v[..n * hd]) };
+    for (j, key) in s.v[..n * hd].chunks_exact(hd).enumerate() {
+        for (d, x) in key.iter().enumerate() {
+            s.k[d * KEY_BLOCK + j] = *x;
         }
     }
     if n < KEY_BLOCK {
@@ -184,8 +205,95 @@ unsafe fn scores<V: Lanes>(
         }
     }
     s.s[..rows * KEY_BLOCK].fill(0.0);
-    // SAFETY: forwarded.
+    // SAFETY: as above.
     unsafe { accumulate::<V>((rows, KEY_BLOCK, hd), (&s.q, hd), (&s.k, KEY_BLOCK), (&mut s.s, KEY_BLOCK)) };
+}
+
+/// Calls `$body` for all rows, [`ROWS`] or one at a time: `$n` is how many, a constant, `$first` the number of the first.
+macro_rules! by_rows {
+    ($rows:expr, |$first:ident, $n:ident| $body:expr) => {{
+        let mut $first = 0;
+        while $first + ROWS <= $rows {
+            const $n: usize = ROWS;
+            $body;
+            $first += ROWS;
+        }
+        while $first < $rows {
+            const $n: usize = 1;
+            $body;
+            $first += 1;
+        }
+    }};
+}
+
+/// The same with keys straight from the cache.
+///
+/// # Safety
+/// As [`Lanes::zero`]; `hd` is a multiple of `V::N`, and the keys are in the cache.
+#[inline(always)]
+unsafe fn scores<V: Lanes, R: Rows>(
+    s: &mut AttentionScratch,
+    keys: R,
+    at: usize,
+    (rows, n, hd): (usize, usize, usize),
+) {
+    assert!(at + n * hd <= keys.len() && s.q.len() >= rows * hd);
+    // SAFETY: by the assertion and the contract.
+    unsafe {
+        by_rows!(rows, |first, N| for j in 0..n {
+            let mut sums = [V::zero(); N];
+            for d in (0..hd).step_by(V::N) {
+                let key = keys.load::<V>(at + j * hd + d);
+                for i in 0..N {
+                    sums[i] = sums[i].add_product(V::load(s.q.as_ptr().add((first + i) * hd + d)), key);
+                }
+            }
+            for i in 0..N {
+                s.s[(first + i) * KEY_BLOCK + j] = sums[i].sum();
+            }
+        });
+    }
+}
+
+/// `s.o += s.s . v` with values straight from the cache.
+///
+/// # Safety
+/// As [`scores`].
+#[inline(always)]
+unsafe fn add_values<V: Lanes, R: Rows>(
+    s: &mut AttentionScratch,
+    values: R,
+    at: usize,
+    (rows, n, hd): (usize, usize, usize),
+) {
+    assert!(at + n * hd <= values.len() && s.o.len() >= rows * hd);
+    // SAFETY: by the assertion and the contract.
+    unsafe {
+        by_rows!(rows, |first, N| {
+            let weights = &s.s[first * KEY_BLOCK..(first + N) * KEY_BLOCK];
+            let mut d = 0;
+            // Two vectors of dimensions at a time, where there are two: with four rows that makes eight sums in flight.
+            while d < hd {
+                let second = if d + 2 * V::N <= hd { V::N } else { 0 };
+                let (mut low, mut high) = ([V::zero(); N], [V::zero(); N]);
+                for j in 0..n {
+                    let (v0, v1) = (values.load::<V>(at + j * hd + d), values.load::<V>(at + j * hd + d + second));
+                    for i in 0..N {
+                        low[i] = low[i].add_scaled(weights[i * KEY_BLOCK + j], v0);
+                        high[i] = high[i].add_scaled(weights[i * KEY_BLOCK + j], v1);
+                    }
+                }
+                for i in 0..N {
+                    let o = s.o.as_mut_ptr().add((first + i) * hd + d);
+                    V::load(o).add(low[i]).store(o);
+                    if second > 0 {
+                        V::load(o.add(second)).add(high[i]).store(o.add(second));
+                    }
+                }
+                d += V::N + second;
+            }
+        });
+    }
 }
 
 /// Turns the scores of a block into weights, `seen` being the visible part of it, and rescales what was accumulated.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::lanes::{Lanes, fold};
+use super::lanes::Lanes;
 use super::{Matrix, Output};
 
 /// Rows of the register block of [`accumulate`]; with two vectors a row that makes eight sums in flight.
@@ -76,7 +76,7 @@ unsafe fn block<V: Lanes, const M: usize>(
 /// # Safety
 /// As [`Lanes::zero`].
 #[inline(always)]
-pub(super) unsafe fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
+unsafe fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     // SAFETY: whole vectors within both slices.
     unsafe {
@@ -88,7 +88,7 @@ pub(super) unsafe fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
             i += 2 * V::N;
         }
         let rest: f32 = a[i..].iter().zip(&b[i..]).map(|(x, y)| x * y).sum();
-        fold(s0.add(s1), |x, y| x + y) + rest
+        s0.add(s1).sum() + rest
     }
 }
 

@@ -1,5 +1,7 @@
 //! A vector register of floats, so that the float loops are written once and still use every instruction set's own.
 
+use half::f16;
+
 /// Floats computed together.
 pub(super) trait Lanes: Copy {
     /// How many.
@@ -22,6 +24,36 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// `N` floats are writable there.
     unsafe fn store(self, p: *mut f32);
+
+    /// The `N` halves at `p`, as floats.
+    ///
+    /// # Safety
+    /// `N` halves are readable there.
+    unsafe fn load_halves(p: *const f16) -> Self;
+
+    /// The `N` signed bytes at `p`, as floats.
+    ///
+    /// # Safety
+    /// `N` bytes are readable there.
+    unsafe fn load_bytes(p: *const i8) -> Self;
+
+    /// The half at `p` in all lanes.
+    ///
+    /// # Safety
+    /// A half is readable there.
+    unsafe fn splat_half(p: *const f16) -> Self;
+
+    /// Lane by lane the product.
+    ///
+    /// # Safety
+    /// As [`Lanes::zero`].
+    unsafe fn mul(self, other: Self) -> Self;
+
+    /// The sum of all lanes.
+    ///
+    /// # Safety
+    /// As [`Lanes::zero`].
+    unsafe fn sum(self) -> f32;
 
     /// `self + x * v`.
     ///
@@ -70,6 +102,34 @@ impl Lanes for Plain {
     unsafe fn store(self, p: *mut f32) {
         // SAFETY: eight floats by the contract.
         unsafe { p.cast::<[f32; 8]>().write_unaligned(self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn load_halves(p: *const f16) -> Self {
+        // SAFETY: eight halves by the contract.
+        Self(unsafe { p.cast::<[f16; 8]>().read_unaligned() }.map(f16::to_f32_const))
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(p: *const i8) -> Self {
+        // SAFETY: eight bytes by the contract.
+        Self(unsafe { p.cast::<[i8; 8]>().read_unaligned() }.map(f32::from))
+    }
+
+    #[inline(always)]
+    unsafe fn splat_half(p: *const f16) -> Self {
+        // SAFETY: a half by the contract.
+        Self([unsafe { p.read_unaligned() }.to_f32_const(); 8])
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] * other.0[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        self.0.iter().sum()
     }
 
     #[inline(always)]

@@ -17,6 +17,7 @@
 //! unpacked once and interleaved, then multiplied with all tokens ([`Kernels::gemm`]).
 
 mod attention;
+mod cached;
 mod elementwise;
 mod float;
 mod gemm;
@@ -32,6 +33,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 pub use attention::{Attention, AttentionScratch};
+pub use cached::{CACHE_BLOCK, Cached, to_bytes};
 pub use gemm::{PANEL_ROWS, Panel};
 
 use crate::pool::Disjoint;

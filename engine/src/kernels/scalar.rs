@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::gemm::{Panel, Unpack};
 use super::{Kernels, Matrix, Output, attention, elementwise, float, lanes};
-use crate::quant::{ActMatrix, Format, f16_to_f32, with_format};
+use crate::quant::{ActMatrix, Format, with_format};
 
 pub(super) static KERNELS: Kernels = Kernels {
     name: "scalar",
@@ -15,15 +15,7 @@ pub(super) static KERNELS: Kernels = Kernels {
         unsafe { rows(m, r, a, out) }
     },
     float: float::product::<lanes::Plain>,
-    attention: |a, head, tokens, out, scratch| {
-        let convert = |h: &[half::f16], f: &mut [f32]| {
-            for (f, h) in f.iter_mut().zip(h) {
-                *f = f16_to_f32(h.to_le_bytes());
-            }
-        };
-        // SAFETY: forwarded contract.
-        unsafe { attention::attention::<lanes::Plain, false>(a, head, tokens, out, scratch, convert) }
-    },
+    attention: attention::attention::<lanes::Plain, false>,
     rms_norm: elementwise::rms_norm::<false>,
     layer_norm: elementwise::layer_norm::<false>,
     gate: elementwise::gate::<false>,

@@ -1,6 +1,6 @@
 //! Every available table against floats, for every format and odd shapes.
 
-use super::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, Panel};
+use super::{Activation, Attention, AttentionScratch, CACHE_BLOCK, Cached, Kernels, Matrix, Output, Panel, to_bytes};
 use crate::pool::Disjoint;
 use crate::quant::{ActMatrix, TensorType};
 
@@ -133,7 +133,8 @@ fn the_largest_products_do_not_saturate() {
     }
 }
 
-fn naive_attention(a: &Attention<'_>) -> Vec<f64> {
+/// `k` and `v` as floats, laid out as in the cache.
+fn naive_attention(a: &Attention<'_>, k: &[f32], values: &[f32]) -> Vec<f64> {
     let (hd, tokens) = (a.head_dim, a.tokens());
     let mut out = vec![0f64; a.q.len()];
     for t in 0..tokens {
@@ -143,13 +144,13 @@ fn naive_attention(a: &Attention<'_>) -> Vec<f64> {
             let q = &a.q[(t * a.heads + h) * hd..][..hd];
             let at = |p: usize| (h / (a.heads / a.kv_heads) * a.capacity + p) * hd;
             let s: Vec<f64> = (from..end)
-                .map(|p| q.iter().zip(&a.k[at(p)..at(p) + hd]).map(|(q, k)| f64::from(*q) * k.to_f64()).sum())
+                .map(|p| q.iter().zip(&k[at(p)..at(p) + hd]).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum())
                 .collect();
             let max = s.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
             let total: f64 = s.iter().map(|v| (v - max).exp()).sum();
             for (p, v) in (from..end).zip(&s) {
                 for d in 0..hd {
-                    out[(t * a.heads + h) * hd + d] += (v - max).exp() / total * a.v[at(p) + d].to_f64();
+                    out[(t * a.heads + h) * hd + d] += (v - max).exp() / total * f64::from(values[at(p) + d]);
                 }
             }
         }
@@ -162,33 +163,56 @@ fn attention_agrees_with_the_definition() {
     let mut rng = Random(77);
     for (tokens, start, causal, window) in [
         (1, 0, true, None),
+        (1, 130, true, Some(70)),
         (1, 150, true, None),
         (70, 0, true, None),
         (33, 100, true, None),
         (40, 90, true, Some(50)),
         (65, 0, false, None),
     ] {
-        let (heads, kv_heads, head_dim, capacity) = (6, 2, 32, 200);
-        let q: Vec<f32> = (0..tokens * heads * head_dim).map(|_| rng.float() * 2.0).collect();
-        let mut cache = || (0..kv_heads * capacity * head_dim).map(|_| half::f16::from_f32(rng.float())).collect();
-        let (k, v): (Vec<half::f16>, Vec<half::f16>) = (cache(), cache());
-        let a = Attention { q: &q, k: &k, v: &v, heads, kv_heads, head_dim, capacity, start, causal, window };
-        let want = naive_attention(&a);
-        for kernels in Kernels::available() {
-            let mut out = vec![f32::NAN; q.len()];
-            let output = Output { data: Disjoint::new(&mut out), stride: heads * head_dim };
-            for head in 0..kv_heads {
-                for t in (0..tokens).step_by(16) {
-                    let range = t..(t + 16).min(tokens);
-                    // SAFETY: one thread.
-                    unsafe { kernels.attention(&a, head, range, output, &mut AttentionScratch::default()) };
+        for (heads, kv_heads, head_dim) in [(6, 2, 32), (5, 1, 64), (14, 2, 96)] {
+            let capacity = 200;
+            let q: Vec<f32> = (0..tokens * heads * head_dim).map(|_| rng.float() * 2.0).collect();
+            let mut cache = || (0..kv_heads * capacity * head_dim).map(|_| half::f16::from_f32(rng.float())).collect();
+            let (k, v): (Vec<half::f16>, Vec<half::f16>) = (cache(), cache());
+            let floats = |x: &[half::f16]| x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
+            let (k8, v8) = (bytes(&floats(&k)), bytes(&floats(&v)));
+            let halves = (Cached::F16(&k), Cached::F16(&v), floats(&k), floats(&v));
+            let bytes = (Cached::Q8(&k8.0, &k8.1), Cached::Q8(&v8.0, &v8.1), from_bytes(&k8), from_bytes(&v8));
+            for (k, v, k_floats, v_floats) in [halves, bytes] {
+                let a = Attention { q: &q, k, v, heads, kv_heads, head_dim, capacity, start, causal, window };
+                let want = naive_attention(&a, &k_floats, &v_floats);
+                for kernels in Kernels::available() {
+                    let mut out = vec![f32::NAN; q.len()];
+                    let output = Output { data: Disjoint::new(&mut out), stride: heads * head_dim };
+                    for head in 0..kv_heads {
+                        for t in (0..tokens).step_by(16) {
+                            let range = t..(t + 16).min(tokens);
+                            // SAFETY: one thread.
+                            unsafe { kernels.attention(&a, head, range, output, &mut AttentionScratch::default()) };
+                        }
+                    }
+                    for (g, e) in out.iter().zip(&want) {
+                        assert!(
+                            (f64::from(*g) - e).abs() < 2e-5,
+                            "{kernels:?} {tokens} tokens from {start}: {g} and {e}"
+                        );
+                    }
                 }
-            }
-            for (g, e) in out.iter().zip(&want) {
-                assert!((f64::from(*g) - e).abs() < 2e-5, "{kernels:?} {tokens} tokens from {start}: {g} and {e}");
             }
         }
     }
+}
+
+/// Rows as the 8-bit cache holds them.
+fn bytes(x: &[f32]) -> (Vec<i8>, Vec<half::f16>) {
+    let (mut q, mut scale) = (vec![0; x.len()], vec![half::f16::ZERO; x.len() / CACHE_BLOCK]);
+    to_bytes(x, &mut q, &mut scale);
+    (q, scale)
+}
+
+fn from_bytes((q, scale): &(Vec<i8>, Vec<half::f16>)) -> Vec<f32> {
+    q.iter().enumerate().map(|(i, q)| f32::from(*q) * scale[i / CACHE_BLOCK].to_f32()).collect()
 }
 
 #[test]

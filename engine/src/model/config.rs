@@ -1,6 +1,7 @@
 //! Hyperparameters, validated when a file is opened. What differs between architectures is data here, not code in the
 //! forward pass.
 
+use crate::cache::CacheType;
 use crate::error::LoadError;
 use crate::gguf::{Gguf, Metadata};
 use crate::kernels::Activation;
@@ -200,10 +201,11 @@ impl Config {
         super::forward::Scratch::bytes(self, batch)
     }
 
-    /// Bytes of the KV cache for one token: keys and values of all layers as halves.
+    /// Bytes of the KV cache for one token: keys and values of all layers.
     #[must_use]
-    pub fn kv_bytes_per_token(&self) -> usize {
-        2 * self.layers * self.kv_heads * self.head_dim * 2
+    pub fn kv_bytes_per_token(&self, ty: CacheType) -> usize {
+        let ty = if ty.fits(self.head_dim) { ty } else { CacheType::F16 };
+        2 * ty.bytes(self.layers * self.kv_heads * self.head_dim)
     }
 }
 

@@ -8,7 +8,7 @@ use half::f16;
 use super::config::{Config, Pooling};
 use super::linear::Compute;
 use super::weights::{Layer, Norm, Weights};
-use crate::kernels::{Attention, Output};
+use crate::kernels::{Attention, Cached, Output};
 use crate::pool::Disjoint;
 use crate::quant::ActMatrix;
 
@@ -151,8 +151,8 @@ impl<'a> Encoder<'a> {
             let floats = spans[i].start * c.width..spans[i].end * c.width;
             let a = Attention {
                 q: &q[floats.clone()],
-                k: &k[floats.clone()],
-                v: &v[floats.clone()],
+                k: Cached::F16(&k[floats.clone()]),
+                v: Cached::F16(&v[floats.clone()]),
                 heads: c.heads,
                 kv_heads: c.heads,
                 head_dim: c.head_dim,

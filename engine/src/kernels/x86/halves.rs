@@ -1,21 +1,8 @@
-//! Conversions of halves with F16C.
+//! Floats to halves with F16C.
 
 use std::arch::x86_64::*;
 
 use half::f16;
-
-/// Halves to floats, eight at a time.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn halves_to_floats(h: &[f16], f: &mut [f32]) {
-    let ((h8, h_rest), (f8, f_rest)) = (h.as_chunks::<8>(), f.as_chunks_mut::<8>());
-    for (h, f) in h8.iter().zip(f8) {
-        // SAFETY: both chunks have eight elements.
-        unsafe { _mm256_storeu_ps(f.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(h.as_ptr().cast()))) };
-    }
-    for (h, f) in h_rest.iter().zip(f_rest) {
-        *f = h.to_f32_const();
-    }
-}
 
 /// Floats to halves, nearest even.
 #[target_feature(enable = "avx2,fma,f16c")]

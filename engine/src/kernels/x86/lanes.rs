@@ -2,6 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use half::f16;
+
+use super::gemv::total;
 use crate::kernels::lanes::Lanes;
 
 /// 8 floats.
@@ -27,6 +30,36 @@ impl Lanes for F32x8 {
     unsafe fn store(self, p: *mut f32) {
         // SAFETY: writable by the contract.
         unsafe { _mm256_storeu_ps(p, self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn load_halves(p: *const f16) -> Self {
+        // SAFETY: readable by the contract; F16C is enabled with AVX2 by the caller.
+        Self(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) })
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(p: *const i8) -> Self {
+        // SAFETY: eight bytes by the contract.
+        Self(unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))) })
+    }
+
+    #[inline(always)]
+    unsafe fn splat_half(p: *const f16) -> Self {
+        // SAFETY: two bytes by the contract; F16C as above.
+        Self(unsafe { _mm256_cvtph_ps(_mm_set1_epi16(p.cast::<i16>().read_unaligned())) })
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        // SAFETY: as in `zero`.
+        Self(unsafe { _mm256_mul_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: as in `zero`.
+        unsafe { total(self.0) }
     }
 
     #[inline(always)]
@@ -77,6 +110,36 @@ impl Lanes for F32x16 {
     unsafe fn store(self, p: *mut f32) {
         // SAFETY: writable by the contract.
         unsafe { _mm512_storeu_ps(p, self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn load_halves(p: *const f16) -> Self {
+        // SAFETY: readable by the contract; AVX-512F by the caller.
+        Self(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) })
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(p: *const i8) -> Self {
+        // SAFETY: sixteen bytes by the contract.
+        Self(unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))) })
+    }
+
+    #[inline(always)]
+    unsafe fn splat_half(p: *const f16) -> Self {
+        // SAFETY: two bytes by the contract.
+        Self(unsafe { _mm512_cvtph_ps(_mm256_set1_epi16(p.cast::<i16>().read_unaligned())) })
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        // SAFETY: as in `zero`.
+        Self(unsafe { _mm512_mul_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: as in `zero`.
+        unsafe { _mm512_reduce_add_ps(self.0) }
     }
 
     #[inline(always)]

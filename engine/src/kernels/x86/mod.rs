@@ -93,10 +93,8 @@ macro_rules! kernels {
             out: Output,
             scratch: &mut AttentionScratch,
         ) {
-            // SAFETY: forwarded contract; F16C is enabled here.
-            unsafe {
-                attention::attention::<$lanes, true>(a, head, tokens, out, scratch, |h, f| super::halves::halves_to_floats(h, f))
-            }
+            // SAFETY: forwarded contract; the features are enabled here.
+            unsafe { attention::attention::<$lanes, true>(a, head, tokens, out, scratch) }
         }
 
         #[target_feature(enable = $features)]
