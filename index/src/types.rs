@@ -16,13 +16,44 @@ pub enum Kind {
     Code,
     /// Structured text: CSV, JSON, XML.
     Data,
-    /// Something no extractor reads yet.
+    /// Something no extractor reads.
     Other,
+    /// PDF.
+    Pdf,
+    /// A text document: DOCX, DOC, ODT, RTF.
+    Document,
+    /// A workbook: XLSX, XLS, ODS.
+    Spreadsheet,
+    /// Slides: PPTX, PPT, ODP.
+    Presentation,
+    /// A mail or a mailbox: EML, mbox, MSG.
+    Mail,
+    /// A book: EPUB.
+    Book,
+    /// A notebook: ipynb.
+    Notebook,
+    /// An archive: ZIP.
+    Archive,
 }
 
 impl Kind {
     /// All kinds, in the order of their stored numbers.
-    pub const ALL: [Self; 6] = [Self::Text, Self::Markdown, Self::Html, Self::Code, Self::Data, Self::Other];
+    pub const ALL: [Self; 14] = [
+        Self::Text,
+        Self::Markdown,
+        Self::Html,
+        Self::Code,
+        Self::Data,
+        Self::Other,
+        Self::Pdf,
+        Self::Document,
+        Self::Spreadsheet,
+        Self::Presentation,
+        Self::Mail,
+        Self::Book,
+        Self::Notebook,
+        Self::Archive,
+    ];
 
     /// The name used in filters and listings.
     #[must_use]
@@ -34,6 +65,14 @@ impl Kind {
             Self::Code => "code",
             Self::Data => "data",
             Self::Other => "other",
+            Self::Pdf => "pdf",
+            Self::Document => "document",
+            Self::Spreadsheet => "spreadsheet",
+            Self::Presentation => "presentation",
+            Self::Mail => "mail",
+            Self::Book => "book",
+            Self::Notebook => "notebook",
+            Self::Archive => "archive",
         }
     }
 

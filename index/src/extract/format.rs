@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Refusal;
+use super::{Refusal, sniff};
 use crate::types::Kind;
 
 /// A format that an extractor reads.
@@ -18,12 +18,22 @@ pub enum Format {
     Code,
     /// Structured text: CSV, JSON, XML.
     Data,
+    /// Word's text document, packed XML.
+    Docx,
+    /// PowerPoint's slides, packed XML.
+    Pptx,
+    /// Excel's workbook, packed XML.
+    Xlsx,
+    /// A mail as it was sent.
+    Eml,
+    /// A mailbox: mails one after another.
+    Mbox,
 }
 
 /// Extensions of formats that are known, are not text, and have no extractor yet.
 const NO_EXTRACTOR_YET: &[&str] = &[
-    "pdf", "doc", "docx", "ppt", "pptx", "xls", "xlsx", "odt", "ods", "odp", "epub", "eml", "mbox", "msg", "rtf",
-    "one", "pages", "numbers", "key", "ipynb", "djvu", "mobi",
+    "pdf", "doc", "ppt", "xls", "odt", "ods", "odp", "epub", "msg", "rtf", "one", "pages", "numbers", "key", "ipynb",
+    "djvu", "mobi",
 ];
 
 /// Extensions of media, archives and programs: there is no text to extract.
@@ -107,10 +117,23 @@ impl Format {
         Ok(match extension {
             "md" | "markdown" | "mdown" | "mkd" | "mdx" => Self::Markdown,
             "html" | "htm" | "xhtml" => Self::Html,
+            "docx" | "docm" | "dotx" | "dotm" => Self::Docx,
+            "pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm" => Self::Pptx,
+            "xlsx" | "xlsm" | "xltx" | "xltm" => Self::Xlsx,
+            "eml" => Self::Eml,
+            "mbox" | "mbx" => Self::Mbox,
             _ if CODE.contains(&extension) => Self::Code,
             _ if DATA.contains(&extension) => Self::Data,
             _ => Self::Text,
         })
+    }
+
+    /// The format of these bytes under this name: what the bytes say comes first.
+    ///
+    /// # Errors
+    /// It is a kind of file that is left out.
+    pub fn of(name: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
+        sniff::format_of(name, bytes).map_or_else(|| Self::of_name(name), Ok)
     }
 
     /// The kind of document it makes, as filters and listings name it.
@@ -122,6 +145,10 @@ impl Format {
             Self::Html => Kind::Html,
             Self::Code => Kind::Code,
             Self::Data => Kind::Data,
+            Self::Docx => Kind::Document,
+            Self::Xlsx => Kind::Spreadsheet,
+            Self::Pptx => Kind::Presentation,
+            Self::Eml | Self::Mbox => Kind::Mail,
         }
     }
 }

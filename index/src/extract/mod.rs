@@ -1,10 +1,17 @@
 //! Bytes of a file → readable text with its outline. Pure functions over bytes; no paths are opened here.
 
 pub(crate) mod charset;
+pub(crate) mod date;
+pub(crate) mod draft;
 mod format;
 pub(crate) mod formats;
+pub(crate) mod package;
+mod sniff;
+pub(crate) mod xml;
 
+use std::cell::Cell;
 use std::path::Path;
+use std::rc::Rc;
 
 pub use format::Format;
 
@@ -31,8 +38,18 @@ impl Default for Limits {
     }
 }
 
+/// Containers in one another that are opened: a mail in an archive that has an archive in it. What lies deeper is named,
+/// not read.
+const DEPTH_MAX: u8 = 4;
+
+/// Bytes that all containers of one file may unpack together: some seconds of work.
+const UNPACKED_BYTES_MAX: u64 = 512 << 20;
+
+/// What a file in a container costs beside its bytes, so that many small ones end too.
+const INNER_COST_BYTES: u64 = 16 << 10;
+
 /// What an extractor is given beside the bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Context<'a> {
     /// Bounds to keep.
     pub limits: &'a Limits,
@@ -40,13 +57,45 @@ pub struct Context<'a> {
     pub passwords: &'a [String],
     /// Containers around this file: 0 for a file in a folder, 1 for what lies in an archive or hangs on a mail.
     pub depth: u8,
+    /// What may still be unpacked, shared by all that lies in one file.
+    pub(crate) budget: Budget,
 }
 
 impl<'a> Context<'a> {
     /// Of a file in a folder.
     #[must_use]
     pub fn new(limits: &'a Limits, passwords: &'a [String]) -> Self {
-        Self { limits, passwords, depth: 0 }
+        Self { limits, passwords, depth: 0, budget: Budget::default() }
+    }
+
+    /// Of what lies in this file, if files in it are still to be opened.
+    pub(crate) fn inner(&self) -> Option<Self> {
+        (self.depth < DEPTH_MAX && self.budget.spend(INNER_COST_BYTES))
+            .then(|| Self { depth: self.depth + 1, ..self.clone() })
+    }
+}
+
+/// Bytes that may still be unpacked.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget(Rc<Cell<u64>>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Rc::new(Cell::new(UNPACKED_BYTES_MAX)))
+    }
+}
+
+impl Budget {
+    /// Takes so much of it; `false` if there is not so much.
+    pub(crate) fn spend(&self, bytes: u64) -> bool {
+        let left = self.0.get().checked_sub(bytes);
+        self.0.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// How much there is.
+    pub(crate) fn left(&self) -> u64 {
+        self.0.get()
     }
 }
 
@@ -187,13 +236,19 @@ impl Refusal {
 /// # Errors
 /// A [`Refusal`] says how the file is to be listed and why.
 pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extracted, Refusal> {
-    let format = Format::of_name(name)?;
     if bytes.is_empty() {
+        Format::of_name(name)?;
         return Err(Refusal::empty());
     }
+    let format = Format::of(name, bytes)?;
     let extracted = match format {
         Format::Markdown => formats::markdown::extract(bytes, context.limits)?,
         Format::Html => formats::html::extract(bytes, context.limits)?,
+        Format::Docx => formats::ooxml::docx::extract(bytes, context)?,
+        Format::Pptx => formats::ooxml::pptx::extract(bytes, context)?,
+        Format::Xlsx => formats::ooxml::xlsx::extract(bytes, context)?,
+        Format::Eml => formats::mail::extract(bytes, context)?,
+        Format::Mbox => formats::mbox::extract(bytes, context)?,
         Format::Text | Format::Code | Format::Data => formats::plain::extract(bytes, context.limits)?,
     };
     if extracted.text.chars().all(|c| c.is_whitespace() || c == '\u{FEFF}' || c == '\0') {

@@ -2,5 +2,8 @@
 //! recursion on the input, so that it can run in a jailed process.
 
 pub(crate) mod html;
+pub(crate) mod mail;
 pub(crate) mod markdown;
+pub(crate) mod mbox;
+pub(crate) mod ooxml;
 pub(crate) mod plain;

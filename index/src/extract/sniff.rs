@@ -1,0 +1,44 @@
+//! What the first bytes say about a file, where its name says something else or nothing.
+
+use std::path::Path;
+
+use super::Budget;
+use super::format::Format;
+use super::package::Package;
+
+/// The format by its bytes, for those that have a signature.
+pub(crate) fn format_of(name: &Path, bytes: &[u8]) -> Option<Format> {
+    let by_name = Format::of_name(name).ok();
+    if bytes.starts_with(b"PK\x03\x04") {
+        return packed_format(bytes).or(by_name);
+    }
+    None
+}
+
+/// Which document is packed: by the member that only such a document has.
+fn packed_format(bytes: &[u8]) -> Option<Format> {
+    let package = Package::open(bytes, &Budget::default()).ok()?;
+    let kinds = [
+        ("word/document.xml", Format::Docx),
+        ("ppt/presentation.xml", Format::Pptx),
+        ("xl/workbook.xml", Format::Xlsx),
+    ];
+    kinds.iter().find(|(member, _)| package.has(member)).map(|&(_, format)| format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::package::tests::packed;
+
+    #[test]
+    fn packed_documents_are_told_by_their_members() {
+        let word = packed(&[("[Content_Types].xml", ""), ("word/document.xml", "<a/>")]);
+        for name in ["a", "a.txt", "a.xlsx", "a.docx"] {
+            assert_eq!(format_of(Path::new(name), &word), Some(Format::Docx));
+        }
+        let broken = &word[..word.len() - 20];
+        assert_eq!(format_of(Path::new("a.docx"), broken), Some(Format::Docx));
+        assert_eq!(format_of(Path::new("a.docx"), b"text"), None);
+    }
+}
