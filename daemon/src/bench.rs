@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use satchel_engine::error::RunError;
+use satchel_engine::kernels::{Kernels, PEAK_ROUNDS};
 use satchel_engine::pool::Pool;
 use satchel_engine::{Llm, Session};
 use satchel_ipc::{Code, ErrorBody};
@@ -13,6 +15,7 @@ use crate::app::invalid;
 use crate::backend::Rows;
 use crate::cli::backend::Report;
 use crate::cli::bench::BenchArgs;
+use crate::doctor::kernel_of;
 use crate::gate::Gate;
 use crate::models::{self, Store};
 use crate::service::prevailing_type;
@@ -34,7 +37,7 @@ pub fn run(store: &Store, args: &BenchArgs) -> Result<Report, ErrorBody> {
     let pool = Arc::new(Pool::new(threads));
     let mut rows = Rows::default();
     rows.add("threads", "threads", threads.to_string(), threads);
-    rows.say("kernels", "kernels", satchel_engine::kernels::Kernels::detect().name());
+    rows.say("kernels", "kernels", Kernels::detect().name());
     match &args.embed {
         Some(texts) => embed(store, args, texts, pool, &mut rows)?,
         None => generate(store, args, pool, &mut rows)?,
@@ -75,7 +78,7 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
             note(run, decode, started, &mut decodes);
         }
     }
-    let read = bandwidth(&pool);
+    let (read, peak) = (bandwidth(&pool), peak(&pool));
     rows.say("model", "model", path.display().to_string());
     rows.say("quant", "prevailing type", prevailing_type(llm.gguf()));
     let (p, d) = (median(&mut prefills), median(&mut decodes));
@@ -91,6 +94,48 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
     rows.add("decode_gb_s", "decode moves", format!("{moved:.1} GB/s"), moved);
     rows.add("read_gb_s", "plain reading moves", format!("{read:.1} GB/s"), read);
     rows.add("share_of_read", "share", format!("{:.0} %", 100.0 * moved / read), moved / read);
+    let computed = p * llm.macs_per_token() as f64 / 1e9;
+    rows.add("prefill_gmac_s", "prefill multiplies", format!("{computed:.0} GMAC/s"), computed);
+    rows.add("peak_gmac_s", "8-bit peak", format!("{peak:.0} GMAC/s"), peak);
+    rows.add("share_of_peak", "share", format!("{:.0} %", 100.0 * computed / peak), computed / peak);
+    let isa = llm.kernels().name();
+    let mut types: Vec<_> = llm.gguf().tensors().iter().map(|t| t.ty).collect();
+    types.sort_unstable_by_key(ToString::to_string);
+    types.dedup();
+    let types: Vec<String> = types.into_iter().map(|t| format!("{t}: {}", kernel_of(t, isa))).collect();
+    rows.add("tensor_types", "tensor types", types.join("; "), types);
+    rows.say("kv_type", "KV cache", session.cache_type().name());
+    if args.sustain > 0 {
+        sustain(&mut session, args, &tokens(context + 1), rows)?;
+    }
+    Ok(())
+}
+
+/// Decodes at the same place for the time asked for, and tells the first tenth's speed, the last tenth's and the whole.
+fn sustain(session: &mut Session, args: &BenchArgs, tokens: &[u32], rows: &mut Rows) -> Result<(), ErrorBody> {
+    const TENTHS: usize = 10;
+    let (context, token) = (tokens.len() - 1, tokens[tokens.len() - 1]);
+    let each = f64::from(args.sustain) / TENTHS as f64;
+    let mut rates = Vec::new();
+    for _ in 0..TENTHS {
+        let (started, mut n) = (Instant::now(), 0u32);
+        while started.elapsed().as_secs_f64() < each {
+            session.truncate(context);
+            session.extend(&[token], &|| false).map_err(|e| told(&e))?;
+            n += 1;
+        }
+        rates.push(f64::from(n) / started.elapsed().as_secs_f64());
+    }
+    let (first, last, all) = (rates[0], rates[TENTHS - 1], rates.iter().sum::<f64>() / TENTHS as f64);
+    let shown =
+        format!("{all:.1} tok/s over {} s, {:.0} % of the first tenth at the end", args.sustain, 100.0 * last / first);
+    rows.add("sustained_tok_s", "sustained", shown, all);
+    rows.add(
+        "sustained_rates",
+        "by tenths",
+        rates.iter().map(|r| format!("{r:.1}")).collect::<Vec<_>>().join(" "),
+        rates,
+    );
     Ok(())
 }
 
@@ -185,6 +230,20 @@ fn bandwidth(pool: &Pool) -> f64 {
             std::hint::black_box(lanes);
         });
         best = best.max((jobs * part * 8) as f64 / started.elapsed().as_secs_f64() / 1e9);
+    }
+    best
+}
+
+/// Billions of 8-bit products a second in registers, all threads; the best of a few passes.
+fn peak(pool: &Pool) -> f64 {
+    let kernels = Kernels::detect();
+    let mut best = 0f64;
+    for _ in 0..5 {
+        let (started, products) = (Instant::now(), AtomicUsize::new(0));
+        pool.run(pool.threads(), |_, _| {
+            products.fetch_add(kernels.peak(PEAK_ROUNDS), Ordering::Relaxed);
+        });
+        best = best.max(products.into_inner() as f64 / started.elapsed().as_secs_f64() / 1e9);
     }
     best
 }

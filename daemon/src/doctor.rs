@@ -24,7 +24,11 @@ pub fn report(paths: &Paths) -> Result<Report, ErrorBody> {
     let types: Vec<String> =
         TensorType::ALL.iter().map(|t| format!("{t}: {}", kernel_of(*t, kernels.name()))).collect();
     rows.add("tensor_types", "tensor types", types.join("; "), types);
-    rows.say("precision", "precision", "weights as stored, activations int8 in blocks of 32, KV cache f16, sums f32");
+    rows.say(
+        "precision",
+        "precision",
+        "weights as stored, activations int8 in blocks of 32, KV cache f16 (or q8_0 by --kv-type), sums f32",
+    );
     rows.say("sandbox", "parser sandbox", "none: text kinds only, read by bounded parsers in the daemon");
     let memory = models::available_memory();
     let shown = memory.map_or_else(|| "unknown".to_owned(), |n| format!("{} MiB available", n >> 20));
@@ -62,6 +66,7 @@ pub fn report(paths: &Paths) -> Result<Report, ErrorBody> {
     Ok(rows.finish())
 }
 
-fn kernel_of(t: TensorType, isa: &str) -> String {
+/// How matrices of a type are multiplied.
+pub fn kernel_of(t: TensorType, isa: &str) -> String {
     if t.is_float() { format!("{isa} float") } else { format!("{isa} int8") }
 }

@@ -74,6 +74,12 @@ impl Llm {
         self.weights.bytes_per_token()
     }
 
+    /// Multiplications with weights for one token of a prompt, without attention and output.
+    #[must_use]
+    pub fn macs_per_token(&self) -> usize {
+        self.weights.macs_per_token()
+    }
+
     /// A pass over the layers.
     pub(crate) fn decoder(&self) -> Decoder<'_> {
         let compute = Compute { kernels: self.kernels, pool: &self.pool, workers: &self.workers };

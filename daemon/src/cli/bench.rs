@@ -34,6 +34,9 @@ pub struct BenchArgs {
     /// How keys and values are stored: f16, or q8_0 for about half the memory
     #[arg(long, value_name = "TYPE", value_parser = parse_cache_type, default_value = "f16")]
     pub kv_type: CacheType,
+    /// Go on decoding for so long and tell how the speed changes: heat shows only then
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub sustain: u32,
     /// Time the embedder on these texts, one {"text": ...} a line
     #[arg(long, value_name = "TEXTS.jsonl")]
     pub embed: Option<PathBuf>,

@@ -25,9 +25,11 @@ const ROWS: usize = 4;
 /// What all jobs of a layer share.
 #[derive(Debug, Clone, Copy)]
 pub struct Attention<'a> {
-    /// Queries, `(tokens, heads * head_dim)`, rotated and scaled.
+    /// Queries, `(tokens, heads * head_dim)`, rotated.
     pub q: &'a [f32],
-    /// Keys of the layer, `(kv_heads, capacity, head_dim)`.
+    /// What queries are multiplied with.
+    pub scale: f32,
+    /// Keys of the layer: `head_dim` elements at `head * head_stride + position * row_stride`.
     pub k: Cached<'a>,
     /// Values, like the keys.
     pub v: Cached<'a>,
@@ -37,6 +39,10 @@ pub struct Attention<'a> {
     pub kv_heads: usize,
     /// Dimensions of a head.
     pub head_dim: usize,
+    /// Elements of keys or values from one KV head to the next.
+    pub head_stride: usize,
+    /// Elements from one position to the next.
+    pub row_stride: usize,
     /// Positions that the cache holds.
     pub capacity: usize,
     /// Position of the batch's first token.
@@ -55,8 +61,9 @@ impl Attention<'_> {
     }
 
     pub(super) fn check(&self, head: usize, tokens: &Range<usize>) {
-        let cache = self.kv_heads * self.capacity * self.head_dim;
-        assert!(self.k.len() == cache && self.v.len() == cache, "cache of {cache}");
+        let end = (self.kv_heads - 1) * self.head_stride + (self.capacity - 1) * self.row_stride + self.head_dim;
+        assert!(self.k.len() >= end && self.v.len() >= end, "keys and values of {end}");
+        assert!(self.head_stride.is_multiple_of(self.head_dim) && self.row_stride.is_multiple_of(self.head_dim));
         assert!(self.k.is_whole(self.head_dim) && self.v.is_whole(self.head_dim));
         assert!(head < self.kv_heads && self.heads.is_multiple_of(self.kv_heads));
         assert!(tokens.end <= self.tokens() && self.start + self.tokens() <= self.capacity);
@@ -114,6 +121,7 @@ pub(super) unsafe fn attention<V: Lanes, const FUSED: bool>(
     // SAFETY: forwarded.
     unsafe {
         match (a.k, a.v) {
+            (Cached::F32(k), Cached::F32(v)) => job::<V, FUSED, _>(a, (k, v), head, tokens, out, s),
             (Cached::F16(k), Cached::F16(v)) => job::<V, FUSED, _>(a, (k, v), head, tokens, out, s),
             (Cached::Q8(k, ks), Cached::Q8(v, vs)) => job::<V, FUSED, _>(a, ((k, ks), (v, vs)), head, tokens, out, s),
             _ => unreachable!("keys and values are stored alike"),
@@ -138,19 +146,18 @@ unsafe fn job<V: Lanes, const FUSED: bool, R: Rows>(
     // Row r is token r / group, head r % group of this KV head.
     for r in 0..rows {
         let from = ((tokens.start + r / group) * a.heads + head * group + r % group) * hd;
-        s.q[r * hd..(r + 1) * hd].copy_from_slice(&a.q[from..from + hd]);
+        for (to, from) in s.q[r * hd..(r + 1) * hd].iter_mut().zip(&a.q[from..from + hd]) {
+            *to = from * a.scale;
+        }
     }
-    let cache = head * a.capacity * hd;
     let end = a.visible(tokens.end - 1).end;
     let first = a.visible(tokens.start).start / KEY_BLOCK * KEY_BLOCK;
     let tiled = rows >= TILED_ROWS || !hd.is_multiple_of(V::N);
     for block in (first..end).step_by(KEY_BLOCK) {
         let n = KEY_BLOCK.min(end - block);
-        let at = cache + block * hd;
+        let at = Block { start: head * a.head_stride + block * a.row_stride, stride: a.row_stride, n, hd };
         // SAFETY: the instruction set is enabled by the caller, here and below; the block's rows are in the cache.
-        unsafe {
-            if tiled { scores_tiled::<V, R>(s, k, at, (rows, n, hd)) } else { scores::<V, R>(s, k, at, (rows, n, hd)) }
-        };
+        unsafe { if tiled { scores_tiled::<V, R>(s, k, at, rows) } else { scores::<V, R>(s, k, at, rows) } };
         for r in 0..rows {
             let seen = a.visible(tokens.start + r / group);
             let from = seen.start.saturating_sub(block).min(n);
@@ -163,10 +170,10 @@ unsafe fn job<V: Lanes, const FUSED: bool, R: Rows>(
         // SAFETY: as above.
         unsafe {
             if tiled {
-                v.floats::<V>(at, &mut s.v[..n * hd]);
+                at.floats::<V, R>(v, &mut s.v);
                 accumulate::<V>((rows, hd, n), (&s.s, KEY_BLOCK), (&s.v, hd), (&mut s.o, hd));
             } else {
-                add_values::<V, R>(s, v, at, (rows, n, hd));
+                add_values::<V, R>(s, v, at, rows);
             }
         }
     }
@@ -180,20 +187,43 @@ unsafe fn job<V: Lanes, const FUSED: bool, R: Rows>(
     }
 }
 
-/// `s.s = q . k^T` for the `n` keys of the cache from element `at` on, converted and transposed.
+/// Rows of neighbouring positions, `hd` elements each, `stride` apart.
+#[derive(Clone, Copy)]
+struct Block {
+    start: usize,
+    stride: usize,
+    n: usize,
+    hd: usize,
+}
+
+impl Block {
+    /// All of it as floats, `(n, hd)`.
+    ///
+    /// # Safety
+    /// As [`Lanes::zero`].
+    #[inline(always)]
+    unsafe fn floats<V: Lanes, R: Rows>(self, from: R, out: &mut [f32]) {
+        for (j, out) in out[..self.n * self.hd].chunks_exact_mut(self.hd).enumerate() {
+            // SAFETY: forwarded.
+            unsafe { from.floats::<V>(self.start + j * self.stride, out) };
+        }
+    }
+
+    fn end(self) -> usize {
+        self.start + (self.n - 1) * self.stride + self.hd
+    }
+}
+
+/// `s.s = q . k^T` for a block of keys, converted and transposed.
 ///
 /// # Safety
 /// As [`Lanes::zero`].
 #[inline(always)]
-unsafe fn scores_tiled<V: Lanes, R: Rows>(
-    s: &mut AttentionScratch,
-    keys: R,
-    at: usize,
-    (rows, n, hd): (usize, usize, usize),
-) {
+unsafe fn scores_tiled<V: Lanes, R: Rows>(s: &mut AttentionScratch, keys: R, at: Block, rows: usize) {
+    let Block { n, hd, .. } = at;
     // The values' place is free until the scores are known.
     // SAFETY: forwarded, here and below.
-    unsafe { keys.floats::<V>(at, &mut s.v[..n * hd]) };
+    unsafe { at.floats::<V, R>(keys, &mut s.v) };
     for (j, key) in s.v[..n * hd].chunks_exact(hd).enumerate() {
         for (d, x) in key.iter().enumerate() {
             s.k[d * KEY_BLOCK + j] = *x;
@@ -231,19 +261,15 @@ macro_rules! by_rows {
 /// # Safety
 /// As [`Lanes::zero`]; `hd` is a multiple of `V::N`, and the keys are in the cache.
 #[inline(always)]
-unsafe fn scores<V: Lanes, R: Rows>(
-    s: &mut AttentionScratch,
-    keys: R,
-    at: usize,
-    (rows, n, hd): (usize, usize, usize),
-) {
-    assert!(at + n * hd <= keys.len() && s.q.len() >= rows * hd);
+unsafe fn scores<V: Lanes, R: Rows>(s: &mut AttentionScratch, keys: R, at: Block, rows: usize) {
+    let Block { start, stride, n, hd } = at;
+    assert!(at.end() <= keys.len() && s.q.len() >= rows * hd);
     // SAFETY: by the assertion and the contract.
     unsafe {
         by_rows!(rows, |first, N| for j in 0..n {
             let mut sums = [V::zero(); N];
             for d in (0..hd).step_by(V::N) {
-                let key = keys.load::<V>(at + j * hd + d);
+                let key = keys.load::<V>(start + j * stride + d);
                 for i in 0..N {
                     sums[i] = sums[i].add_product(V::load(s.q.as_ptr().add((first + i) * hd + d)), key);
                 }
@@ -260,13 +286,9 @@ unsafe fn scores<V: Lanes, R: Rows>(
 /// # Safety
 /// As [`scores`].
 #[inline(always)]
-unsafe fn add_values<V: Lanes, R: Rows>(
-    s: &mut AttentionScratch,
-    values: R,
-    at: usize,
-    (rows, n, hd): (usize, usize, usize),
-) {
-    assert!(at + n * hd <= values.len() && s.o.len() >= rows * hd);
+unsafe fn add_values<V: Lanes, R: Rows>(s: &mut AttentionScratch, values: R, at: Block, rows: usize) {
+    let Block { start, stride, n, hd } = at;
+    assert!(at.end() <= values.len() && s.o.len() >= rows * hd);
     // SAFETY: by the assertion and the contract.
     unsafe {
         by_rows!(rows, |first, N| {
@@ -277,7 +299,8 @@ unsafe fn add_values<V: Lanes, R: Rows>(
                 let second = if d + 2 * V::N <= hd { V::N } else { 0 };
                 let (mut low, mut high) = ([V::zero(); N], [V::zero(); N]);
                 for j in 0..n {
-                    let (v0, v1) = (values.load::<V>(at + j * hd + d), values.load::<V>(at + j * hd + d + second));
+                    let (v0, v1) =
+                        (values.load::<V>(start + j * stride + d), values.load::<V>(start + j * stride + d + second));
                     for i in 0..N {
                         low[i] = low[i].add_scaled(weights[i * KEY_BLOCK + j], v0);
                         high[i] = high[i].add_scaled(weights[i * KEY_BLOCK + j], v1);

@@ -1,4 +1,4 @@
-//! Keys and values as the cache holds them.
+//! Keys and values as attention reads them.
 
 use half::f16;
 
@@ -7,9 +7,11 @@ use super::lanes::Lanes;
 /// Elements that share a scale in the 8-bit form.
 pub const CACHE_BLOCK: usize = 32;
 
-/// Keys or values of a layer, `(kv_heads, capacity, head_dim)`.
+/// Keys or values of a layer; [`Attention`](super::Attention) says in which order.
 #[derive(Debug, Clone, Copy)]
 pub enum Cached<'a> {
+    /// Floats, of an encoder: computed and used at once.
+    F32(&'a [f32]),
     /// Halves.
     F16(&'a [f16]),
     /// Signed bytes, one scale for each [`CACHE_BLOCK`] of a row; `head_dim` is a multiple of that.
@@ -21,6 +23,7 @@ impl<'a> Cached<'a> {
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
+            Self::F32(x) => x.len(),
             Self::F16(x) => x.len(),
             Self::Q8(q, _) => q.len(),
         }
@@ -35,7 +38,7 @@ impl<'a> Cached<'a> {
     /// Whether there is a scale for every block, and blocks do not cross rows of `head_dim`.
     pub(super) fn is_whole(&self, head_dim: usize) -> bool {
         match self {
-            Self::F16(_) => true,
+            Self::F32(_) | Self::F16(_) => true,
             Self::Q8(q, scale) => head_dim.is_multiple_of(CACHE_BLOCK) && q.len() == scale.len() * CACHE_BLOCK,
         }
     }
@@ -70,6 +73,25 @@ pub(super) trait Rows: Copy {
         for (i, out) in out.iter_mut().enumerate().skip(whole) {
             *out = self.one(at + i);
         }
+    }
+}
+
+impl Rows for &[f32] {
+    #[inline(always)]
+    fn len(self) -> usize {
+        <[f32]>::len(self)
+    }
+
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(self, at: usize) -> V {
+        debug_assert!(at + V::N <= self.len());
+        // SAFETY: by the contract.
+        unsafe { V::load(self.as_ptr().add(at)) }
+    }
+
+    #[inline(always)]
+    fn one(self, at: usize) -> f32 {
+        self[at]
     }
 }
 
@@ -127,8 +149,10 @@ pub fn to_bytes(x: &[f32], q: &mut [i8], scale: &mut [f16]) {
         let s = scale.to_f32();
         let inverse = if s > 0.0 && s.is_finite() { 1.0 / s } else { 0.0 };
         for (q, x) in q.iter_mut().zip(x) {
-            // The scale may have been rounded down: the cast saturates.
-            *q = (x * inverse).round_ties_even() as i8;
+            // Adding 1.5 * 2^23 rounds to nearest even, the integer being in the low bits of the sum. The scale may have
+            // been rounded down: the largest then stay at 127.
+            let bits = (x * inverse).clamp(-127.0, 127.0) + 12_582_912.0;
+            *q = bits.to_bits() as i8;
         }
     }
 }

@@ -110,7 +110,7 @@ pub struct Kernels {
     layer_norm: unsafe fn(&mut [f32], &[f32], &[f32], f32),
     gate: unsafe fn(Activation, &mut [f32], &[f32]),
     activate: unsafe fn(Activation, &mut [f32]),
-    to_half: unsafe fn(&[f32], &mut [half::f16]),
+    peak: unsafe fn(usize) -> usize,
 }
 
 impl std::fmt::Debug for Kernels {
@@ -220,19 +220,23 @@ impl Kernels {
         unsafe { (self.gate)(f, gate, up) }
     }
 
+    /// Runs the fastest chain of 8-bit products of this instruction set, in registers alone, and gives how many products it
+    /// made: timed, it is the arithmetic peak that a matrix product can be held against.
+    #[must_use]
+    pub fn peak(&self, rounds: usize) -> usize {
+        // SAFETY: the machine has the instructions.
+        unsafe { (self.peak)(rounds) }
+    }
+
     /// `x = f(x)`.
     pub fn activate(&self, f: Activation, x: &mut [f32]) {
         // SAFETY: the machine has the instructions.
         unsafe { (self.activate)(f, x) }
     }
-
-    /// Rounds floats to halves, nearest even.
-    pub fn to_half(&self, x: &[f32], out: &mut [half::f16]) {
-        assert_eq!(x.len(), out.len());
-        // SAFETY: the machine has the instructions.
-        unsafe { (self.to_half)(x, out) }
-    }
 }
+
+/// Rounds of [`Kernels::peak`] that are measured at a time.
+pub const PEAK_ROUNDS: usize = 1 << 20;
 
 fn check(m: &Matrix<'_>, rows: &Range<usize>, width: usize) {
     assert!(rows.start <= rows.end && rows.end <= m.rows, "rows {rows:?} of {}", m.rows);

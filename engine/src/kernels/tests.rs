@@ -144,7 +144,12 @@ fn naive_attention(a: &Attention<'_>, k: &[f32], values: &[f32]) -> Vec<f64> {
             let q = &a.q[(t * a.heads + h) * hd..][..hd];
             let at = |p: usize| (h / (a.heads / a.kv_heads) * a.capacity + p) * hd;
             let s: Vec<f64> = (from..end)
-                .map(|p| q.iter().zip(&k[at(p)..at(p) + hd]).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum())
+                .map(|p| {
+                    q.iter()
+                        .zip(&k[at(p)..at(p) + hd])
+                        .map(|(q, k)| f64::from(*q) * f64::from(a.scale) * f64::from(*k))
+                        .sum()
+                })
                 .collect();
             let max = s.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
             let total: f64 = s.iter().map(|v| (v - max).exp()).sum();
@@ -175,12 +180,28 @@ fn attention_agrees_with_the_definition() {
             let q: Vec<f32> = (0..tokens * heads * head_dim).map(|_| rng.float() * 2.0).collect();
             let mut cache = || (0..kv_heads * capacity * head_dim).map(|_| half::f16::from_f32(rng.float())).collect();
             let (k, v): (Vec<half::f16>, Vec<half::f16>) = (cache(), cache());
-            let floats = |x: &[half::f16]| x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
-            let (k8, v8) = (bytes(&floats(&k)), bytes(&floats(&v)));
-            let halves = (Cached::F16(&k), Cached::F16(&v), floats(&k), floats(&v));
-            let bytes = (Cached::Q8(&k8.0, &k8.1), Cached::Q8(&v8.0, &v8.1), from_bytes(&k8), from_bytes(&v8));
-            for (k, v, k_floats, v_floats) in [halves, bytes] {
-                let a = Attention { q: &q, k, v, heads, kv_heads, head_dim, capacity, start, causal, window };
+            let to_floats = |x: &[half::f16]| x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
+            let (k8, v8) = (bytes(&to_floats(&k)), bytes(&to_floats(&v)));
+            let halves = (Cached::F16(&k), Cached::F16(&v), to_floats(&k), to_floats(&v));
+            let rounded = (Cached::Q8(&k8.0, &k8.1), Cached::Q8(&v8.0, &v8.1), from_bytes(&k8), from_bytes(&v8));
+            let (kf, vf) = (to_floats(&k), to_floats(&v));
+            let floats = (Cached::F32(&kf), Cached::F32(&vf), kf.clone(), vf.clone());
+            for (k, v, k_floats, v_floats) in [floats, halves, rounded] {
+                let a = Attention {
+                    q: &q,
+                    scale: 0.7,
+                    k,
+                    v,
+                    heads,
+                    kv_heads,
+                    head_dim,
+                    head_stride: capacity * head_dim,
+                    row_stride: head_dim,
+                    capacity,
+                    start,
+                    causal,
+                    window,
+                };
                 let want = naive_attention(&a, &k_floats, &v_floats);
                 for kernels in Kernels::available() {
                     let mut out = vec![f32::NAN; q.len()];

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use half::f16;
-
 use super::config::{Config, Pooling};
 use super::linear::Compute;
 use super::weights::{Layer, Norm, Weights};
@@ -28,9 +26,6 @@ pub struct EncoderScratch {
     att: Vec<f32>,
     /// Feed-forward block, `(n, ffn)`.
     up: Vec<f32>,
-    /// Keys and values of one layer as halves, per text `(heads, tokens, head_dim)`.
-    k_half: Vec<f16>,
-    v_half: Vec<f16>,
     act: ActMatrix,
 }
 
@@ -67,8 +62,6 @@ impl<'a> Encoder<'a> {
         ] {
             buffer.resize(n * width, 0.0);
         }
-        s.k_half.resize(n * c.width, f16::ZERO);
-        s.v_half.resize(n * c.width, f16::ZERO);
         self.embed(texts, &mut s.x);
         for layer in &self.weights.layers {
             self.block(layer, &spans, s);
@@ -79,18 +72,20 @@ impl<'a> Encoder<'a> {
     /// `x = norm(token + position + type)`.
     fn embed(&self, texts: &[&[u32]], x: &mut [f32]) {
         let (w, width) = (self.weights, self.config.width);
-        let mut rows = x.chunks_exact_mut(width);
-        for text in texts {
-            for ((p, token), row) in text.iter().enumerate().zip(&mut rows) {
-                w.embed(*token, row);
-                let position = w.positions.as_deref().map(|t| &t[p * width..(p + 1) * width]).unwrap_or_default();
-                row.iter_mut().zip(position).for_each(|(x, p)| *x += p);
-                row.iter_mut().zip(w.token_type.iter().flatten()).for_each(|(x, t)| *x += t);
+        let tokens: Vec<(usize, u32)> = texts.iter().flat_map(|text| text.iter().copied().enumerate()).collect();
+        let rows = Disjoint::new(x);
+        self.compute.pool.run(tokens.len(), |_, t| {
+            let (p, token) = tokens[t];
+            // SAFETY: a job has its own row, and `x` stays borrowed during `run`.
+            let row = unsafe { rows.part(t * width, width) };
+            w.embed(token, row);
+            let position = w.positions.as_deref().map(|t| &t[p * width..(p + 1) * width]).unwrap_or_default();
+            row.iter_mut().zip(position).for_each(|(x, p)| *x += p);
+            row.iter_mut().zip(w.token_type.iter().flatten()).for_each(|(x, t)| *x += t);
+            if let Some(norm) = &w.embedding_norm {
+                self.layer_norm(norm, row);
             }
-        }
-        if let Some(norm) = &w.embedding_norm {
-            x.chunks_exact_mut(width).for_each(|row| self.layer_norm(norm, row));
-        }
+        });
     }
 
     fn layer_norm(&self, norm: &Norm, row: &mut [f32]) {
@@ -133,9 +128,6 @@ impl<'a> Encoder<'a> {
 
     fn attend(&self, spans: &[Range<usize>], s: &mut EncoderScratch) {
         let c = self.config;
-        self.by_heads(&s.k, &mut s.k_half, spans);
-        self.by_heads(&s.v, &mut s.v_half, spans);
-        s.q.iter_mut().for_each(|q| *q *= c.query_scale);
         let jobs: Vec<(usize, usize, usize)> = spans
             .iter()
             .enumerate()
@@ -145,17 +137,20 @@ impl<'a> Encoder<'a> {
             })
             .collect();
         let out = Disjoint::new(&mut s.att);
-        let (q, k, v) = (&s.q, &s.k_half, &s.v_half);
+        let (q, k, v) = (&s.q, &s.k, &s.v);
         self.compute.each(jobs.len(), |scratch, job| {
             let (i, tile, head) = jobs[job];
             let floats = spans[i].start * c.width..spans[i].end * c.width;
             let a = Attention {
                 q: &q[floats.clone()],
-                k: Cached::F16(&k[floats.clone()]),
-                v: Cached::F16(&v[floats.clone()]),
+                scale: c.query_scale,
+                k: Cached::F32(&k[floats.clone()]),
+                v: Cached::F32(&v[floats.clone()]),
                 heads: c.heads,
                 kv_heads: c.heads,
                 head_dim: c.head_dim,
+                head_stride: c.head_dim,
+                row_stride: c.width,
                 capacity: spans[i].len(),
                 start: 0,
                 causal: false,
@@ -166,19 +161,6 @@ impl<'a> Encoder<'a> {
             // SAFETY: a job has its own head and tokens of its text, and `att` stays borrowed during `each`.
             unsafe { self.compute.kernels.attention(&a, head, tokens, out, &mut scratch.attention) };
         });
-    }
-
-    /// Halves of `x`, `(n, heads * head_dim)`, reordered per text to `(heads, tokens, head_dim)`.
-    fn by_heads(&self, x: &[f32], out: &mut [f16], spans: &[Range<usize>]) {
-        let (c, hd) = (self.config, self.config.head_dim);
-        for span in spans {
-            for (t, row) in x[span.start * c.width..span.end * c.width].chunks_exact(c.width).enumerate() {
-                for (head, part) in row.chunks_exact(hd).enumerate() {
-                    let at = span.start * c.width + (head * span.len() + t) * hd;
-                    self.compute.kernels.to_half(part, &mut out[at..at + hd]);
-                }
-            }
-        }
     }
 
     /// The text's vector, of unit length.

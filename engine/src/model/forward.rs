@@ -180,20 +180,17 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    /// Norms (where the model has them) and rotates queries and keys, scales queries, and stores keys and values.
+    /// Norms (where the model has them) and rotates queries and keys, and stores keys and values.
     fn rotate_and_store(&self, i: usize, layer: &Layer, cache: &mut KvCache, s: &mut Scratch) {
         let (c, k) = (self.config, self.compute.kernels);
         let (hd, start, n) = (c.head_dim, cache.len(), s.x.len() / c.width);
         let table = if c.is_local(i) { &s.rope_local } else { &s.rope };
-        let head = |t: usize, head: &mut [f32], norm: Option<&Norm>, scale: f32| {
+        let head = |t: usize, head: &mut [f32], norm: Option<&Norm>| {
             if let Some(norm) = norm {
                 let raw = head.to_vec();
                 k.rms_norm(&raw, &norm.weight, c.eps, head);
             }
             table.rotate(t, head);
-            if scale != 1.0 {
-                head.iter_mut().for_each(|v| *v *= scale);
-            }
         };
         let queries = Disjoint::new(&mut s.q);
         let keys = Disjoint::new(&mut s.k);
@@ -201,8 +198,8 @@ impl<'a> Decoder<'a> {
             let (qw, kw) = (c.heads * hd, c.kv_heads * hd);
             // SAFETY: a job has its own token.
             let (q, key) = unsafe { (queries.part(t * qw, qw), keys.part(t * kw, kw)) };
-            q.chunks_exact_mut(hd).for_each(|h| head(t, h, layer.q_norm.as_ref(), c.query_scale));
-            key.chunks_exact_mut(hd).for_each(|h| head(t, h, layer.k_norm.as_ref(), 1.0));
+            q.chunks_exact_mut(hd).for_each(|h| head(t, h, layer.q_norm.as_ref()));
+            key.chunks_exact_mut(hd).for_each(|h| head(t, h, layer.k_norm.as_ref()));
         });
         for t in 0..n {
             for h in 0..c.kv_heads {
@@ -217,11 +214,14 @@ impl<'a> Decoder<'a> {
         let (k, v) = cache.layer(i);
         let a = Attention {
             q: &s.q,
+            scale: c.query_scale,
             k,
             v,
             heads: c.heads,
             kv_heads: c.kv_heads,
             head_dim: c.head_dim,
+            head_stride: cache.capacity() * c.head_dim,
+            row_stride: c.head_dim,
             capacity: cache.capacity(),
             start: cache.len(),
             causal: true,

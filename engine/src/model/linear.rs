@@ -48,6 +48,12 @@ impl Linear {
         self.bytes.len()
     }
 
+    /// Elements of the weights.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.rows * self.columns
+    }
+
     pub(super) fn bias(&self) -> Option<&[f32]> {
         self.bias.as_deref()
     }

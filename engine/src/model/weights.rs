@@ -39,6 +39,13 @@ pub(super) struct Layer {
     pub(super) ffn_post_norm: Option<Norm>,
 }
 
+impl Layer {
+    fn matrices(&self) -> impl Iterator<Item = &Linear> {
+        let all = [Some(&self.q), Some(&self.k), Some(&self.v), Some(&self.out), self.gate.as_ref()];
+        all.into_iter().chain([Some(&self.up), Some(&self.down)]).flatten()
+    }
+}
+
 /// All tensors of a model.
 #[derive(Debug)]
 pub struct Weights {
@@ -141,11 +148,13 @@ impl Weights {
     /// Bytes of weights that one decoded token reads: all matrices, the output once, and no embedding table of its own.
     #[must_use]
     pub fn bytes_per_token(&self) -> usize {
-        let layer = |l: &Layer| {
-            let all = [Some(&l.q), Some(&l.k), Some(&l.v), Some(&l.out), l.gate.as_ref(), Some(&l.up), Some(&l.down)];
-            all.into_iter().flatten().map(Linear::bytes).sum::<usize>()
-        };
-        self.layers.iter().map(layer).sum::<usize>() + self.output.bytes()
+        self.layers.iter().flat_map(Layer::matrices).map(Linear::bytes).sum::<usize>() + self.output.bytes()
+    }
+
+    /// Multiplications with weights for one token of a prompt: all matrices of the layers, attention and output apart.
+    #[must_use]
+    pub fn macs_per_token(&self) -> usize {
+        self.layers.iter().flat_map(Layer::matrices).map(Linear::elements).sum()
     }
 
     /// Row `token` of the embedding table as floats.

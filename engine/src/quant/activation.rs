@@ -6,7 +6,7 @@ pub const ACT_BLOCK: usize = 32;
 /// scale fill 26 of the 32 registers of AVX-512; AVX2 takes them in three steps of four.
 pub const GEMM_TILE: usize = 12;
 /// Up to this many columns the matrix-vector kernels are used: a weight panel would not pay off.
-pub const GEMV_COLUMNS: usize = 4;
+pub const GEMV_COLUMNS: usize = 8;
 
 /// A matrix of quantized activations, `(columns, width)`: one column per token.
 ///

@@ -17,6 +17,31 @@ use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_forma
 
 kernels!("avx2", "avx2,fma,f16c", gemv, F32x8, tile);
 
+/// See [`Kernels::peak`]: chains of eight products in 16 bits, then one widening, as for formats up to 15.
+#[target_feature(enable = "avx2")]
+fn peak(rounds: usize) -> usize {
+    const CHAINS: usize = 4;
+    let ones = _mm256_set1_epi16(1);
+    let (w, q) = (std::hint::black_box(_mm256_set1_epi8(1)), std::hint::black_box(_mm256_set1_epi8(1)));
+    let mut wide = [_mm256_setzero_si256(); CHAINS];
+    for _ in 0..rounds / 8 {
+        let mut pairs = [_mm256_setzero_si256(); CHAINS];
+        // Opaque, or all rounds would be the same and computed once.
+        let q = std::hint::black_box(q);
+        for step in 0..8 {
+            let w = _mm256_xor_si256(w, _mm256_set1_epi8(step));
+            for pairs in &mut pairs {
+                *pairs = _mm256_add_epi16(*pairs, _mm256_maddubs_epi16(w, q));
+            }
+        }
+        for (wide, pairs) in wide.iter_mut().zip(pairs) {
+            *wide = _mm256_add_epi32(*wide, _mm256_madd_epi16(pairs, ones));
+        }
+    }
+    std::hint::black_box(wide);
+    rounds / 8 * 8 * CHAINS * 32
+}
+
 /// Columns taken at once: four sums in 16 bits, four in 32, a weight, an activation and the ones make 11 registers.
 const COLUMNS: usize = 4;
 

@@ -12,6 +12,23 @@ use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_forma
 
 kernels!("avx512-vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c", gemv512, F32x16, tile);
 
+/// See [`Kernels::peak`].
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn peak(rounds: usize) -> usize {
+    let mut w = std::hint::black_box(_mm512_set1_epi8(3));
+    let q = std::hint::black_box(_mm512_set1_epi8(5));
+    let mut sums = [_mm512_setzero_si512(); GEMM_TILE];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = _mm512_dpbusd_epi32(*sum, w, q);
+        }
+        // Opaque, or all rounds would be the same and computed once.
+        w = std::hint::black_box(w);
+    }
+    std::hint::black_box(sums);
+    rounds * GEMM_TILE * 64
+}
+
 /// A panel times a tile of tokens: twelve int32 accumulators of sixteen rows, and twelve float ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn tile<F: Format>(panel: &Panel, a: &ActTile<'_>) -> TileSums {

@@ -4,7 +4,6 @@ mod avx2;
 mod avx512;
 mod gemv;
 mod gemv512;
-mod halves;
 mod lanes;
 mod unpack;
 
@@ -41,7 +40,7 @@ macro_rules! kernels {
             layer_norm,
             gate,
             activate,
-            to_half,
+            peak,
         };
 
         #[target_feature(enable = $features)]
@@ -115,11 +114,6 @@ macro_rules! kernels {
         #[target_feature(enable = $features)]
         fn activate(f: Activation, x: &mut [f32]) {
             elementwise::activate::<true>(f, x);
-        }
-
-        #[target_feature(enable = $features)]
-        fn to_half(x: &[f32], out: &mut [half::f16]) {
-            super::halves::floats_to_halves(x, out);
         }
     };
 }
