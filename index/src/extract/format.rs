@@ -24,6 +24,14 @@ pub enum Format {
     Pptx,
     /// Excel's workbook, packed XML.
     Xlsx,
+    /// A document of Word, PowerPoint or Excel that needs a password.
+    LockedOffice,
+    /// OpenDocument text.
+    Odt,
+    /// OpenDocument sheets.
+    Ods,
+    /// OpenDocument slides and drawings.
+    Odp,
     /// A mail as it was sent.
     Eml,
     /// A mailbox: mails one after another.
@@ -31,10 +39,8 @@ pub enum Format {
 }
 
 /// Extensions of formats that are known, are not text, and have no extractor yet.
-const NO_EXTRACTOR_YET: &[&str] = &[
-    "pdf", "doc", "ppt", "xls", "odt", "ods", "odp", "epub", "msg", "rtf", "one", "pages", "numbers", "key", "ipynb",
-    "djvu", "mobi",
-];
+const NO_EXTRACTOR_YET: &[&str] =
+    &["pdf", "doc", "ppt", "xls", "epub", "msg", "rtf", "one", "pages", "numbers", "key", "ipynb", "djvu", "mobi"];
 
 /// Extensions of media, archives and programs: there is no text to extract.
 const NO_TEXT: &[&str] = &[
@@ -120,6 +126,9 @@ impl Format {
             "docx" | "docm" | "dotx" | "dotm" => Self::Docx,
             "pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm" => Self::Pptx,
             "xlsx" | "xlsm" | "xltx" | "xltm" => Self::Xlsx,
+            "odt" | "ott" | "odm" | "fodt" => Self::Odt,
+            "ods" | "ots" | "fods" => Self::Ods,
+            "odp" | "otp" | "odg" | "fodp" | "fodg" => Self::Odp,
             "eml" => Self::Eml,
             "mbox" | "mbx" => Self::Mbox,
             _ if CODE.contains(&extension) => Self::Code,
@@ -145,9 +154,9 @@ impl Format {
             Self::Html => Kind::Html,
             Self::Code => Kind::Code,
             Self::Data => Kind::Data,
-            Self::Docx => Kind::Document,
-            Self::Xlsx => Kind::Spreadsheet,
-            Self::Pptx => Kind::Presentation,
+            Self::Docx | Self::Odt | Self::LockedOffice => Kind::Document,
+            Self::Xlsx | Self::Ods => Kind::Spreadsheet,
+            Self::Pptx | Self::Odp => Kind::Presentation,
             Self::Eml | Self::Mbox => Kind::Mail,
         }
     }

@@ -1,6 +1,7 @@
 //! Bytes of a file → readable text with its outline. Pure functions over bytes; no paths are opened here.
 
 pub(crate) mod charset;
+pub(crate) mod cipher;
 pub(crate) mod date;
 pub(crate) mod draft;
 mod format;
@@ -247,6 +248,8 @@ pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extra
         Format::Docx => formats::ooxml::docx::extract(bytes, context)?,
         Format::Pptx => formats::ooxml::pptx::extract(bytes, context)?,
         Format::Xlsx => formats::ooxml::xlsx::extract(bytes, context)?,
+        Format::LockedOffice => formats::ooxml::locked::extract(name, bytes, context)?,
+        Format::Odt | Format::Ods | Format::Odp => formats::odf::extract(bytes, context)?,
         Format::Eml => formats::mail::extract(bytes, context)?,
         Format::Mbox => formats::mbox::extract(bytes, context)?,
         Format::Text | Format::Code | Format::Data => formats::plain::extract(bytes, context.limits)?,

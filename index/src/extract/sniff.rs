@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Budget;
 use super::format::Format;
+use super::formats::ooxml::locked;
 use super::package::Package;
 
 /// The format by its bytes, for those that have a signature.
@@ -11,6 +12,9 @@ pub(crate) fn format_of(name: &Path, bytes: &[u8]) -> Option<Format> {
     let by_name = Format::of_name(name).ok();
     if bytes.starts_with(b"PK\x03\x04") {
         return packed_format(bytes).or(by_name);
+    }
+    if locked::is_locked(bytes) {
+        return Some(Format::LockedOffice);
     }
     None
 }

@@ -5,5 +5,6 @@ pub(crate) mod html;
 pub(crate) mod mail;
 pub(crate) mod markdown;
 pub(crate) mod mbox;
+pub(crate) mod odf;
 pub(crate) mod ooxml;
 pub(crate) mod plain;

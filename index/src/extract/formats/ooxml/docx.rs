@@ -9,7 +9,7 @@ use crate::extract::xml::{Node, Tag, Xml};
 use crate::extract::{Context, Extracted, Refusal, short};
 
 use super::styles::{Styles, outline_level};
-use super::{Relations, drawing, embedded, main_part, open, properties, required};
+use super::{Relations, drawing, embedded, main_part, properties, required};
 
 /// Parts of one kind that are read: headers of many sections.
 const PARTS_MAX: usize = 1000;
@@ -21,7 +21,7 @@ const UNSEEN: &[&str] =
 
 /// Text, headings, notes, comments, headers and footers, embedded documents, and who wrote it.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, Refusal> {
-    let mut package = open(bytes, context)?;
+    let mut package = Package::open(bytes, &context.budget)?;
     let main = main_part(&mut package, "word/document.xml")?;
     let text = required(&mut package, &main)?;
     let relations = Relations::of(&mut package, &main)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod docx;
 pub(crate) mod drawing;
+pub(crate) mod locked;
 pub(crate) mod number_format;
 pub(crate) mod pptx;
 pub(crate) mod styles;
@@ -68,21 +69,6 @@ impl Relations {
     pub(crate) fn of_kind<'r>(&'r self, kind: &'r str) -> impl Iterator<Item = &'r str> + 'r {
         self.0.iter().filter(move |r| r.kind == kind).map(|r| r.target.as_str())
     }
-}
-
-/// Opens a document.
-///
-/// # Errors
-/// It is locked, or broken.
-pub(crate) fn open<'a>(bytes: &'a [u8], context: &Context<'_>) -> Result<Package<'a>, Refusal> {
-    // A document with a password is wrapped in a file of the old kind that names what it holds.
-    if bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1") {
-        let name: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        if bytes.windows(name.len()).any(|w| w == name) {
-            return Err(Refusal::locked());
-        }
-    }
-    Package::open(bytes, &context.budget)
 }
 
 /// The name that a target has, seen from a folder.

@@ -5,7 +5,7 @@ use crate::extract::package::Package;
 use crate::extract::xml::{Node, Tag, Xml};
 use crate::extract::{Context, Extracted, PartKind, Refusal};
 
-use super::{Relations, drawing, embedded, main_part, open, properties, required};
+use super::{Relations, drawing, embedded, main_part, properties, required};
 
 /// Slides read of one presentation.
 const SLIDES_MAX: usize = 20_000;
@@ -19,7 +19,7 @@ const NOTES_FURNITURE: &[&str] = &["sldNum", "sldImg", "hdr", "ftr", "dt"];
 
 /// Titles are headings; tables have a row a line.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, Refusal> {
-    let mut package = open(bytes, context)?;
+    let mut package = Package::open(bytes, &context.budget)?;
     let main = main_part(&mut package, "ppt/presentation.xml")?;
     let relations = Relations::of(&mut package, &main)?;
     let slides = slides(&required(&mut package, &main)?, &relations);

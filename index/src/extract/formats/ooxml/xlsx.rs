@@ -11,7 +11,7 @@ use crate::extract::xml::{Node, Xml};
 use crate::extract::{Context, Extracted, PartKind, Refusal};
 
 use super::number_format::{NumberFormat, built_in};
-use super::{Relations, drawing, main_part, open, properties, required};
+use super::{Relations, drawing, main_part, properties, required};
 
 /// Sheets read of one workbook.
 const SHEETS_MAX: usize = 10_000;
@@ -24,7 +24,7 @@ const CELL_BYTES_MAX: usize = 256 << 10;
 
 /// The cells of all sheets, hidden ones too.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, Refusal> {
-    let mut package = open(bytes, context)?;
+    let mut package = Package::open(bytes, &context.budget)?;
     let main = main_part(&mut package, "xl/workbook.xml")?;
     let relations = Relations::of(&mut package, &main)?;
     let workbook = Workbook::read(&required(&mut package, &main)?, &relations);
