@@ -21,7 +21,7 @@ pub(super) trait Unpack {
 /// Sixteen rows of weights, `w = scale * u + min`.
 #[derive(Debug, Default)]
 pub struct Panel {
-    /// `[columns / 4][16][4]`.
+    /// `[columns / RUN][16][RUN]`, `RUN` being what the instruction set multiplies at once.
     pub(super) u: Vec<u8>,
     /// `[columns / group][16]`.
     pub(super) scale: Vec<f32>,
@@ -38,7 +38,7 @@ impl Panel {
     /// # Safety
     /// As [`Unpack::unpack`].
     #[inline(always)]
-    pub(super) unsafe fn fill<U: Unpack, F: Format>(&mut self, m: &Matrix<'_>, row: usize) {
+    pub(super) unsafe fn fill<U: Unpack, F: Format, const RUN: usize>(&mut self, m: &Matrix<'_>, row: usize) {
         let (group, zero) = (F::TYPE.group(), F::TYPE.zero() as f32);
         let groups = m.columns / group;
         self.u.resize(m.columns * PANEL_ROWS, 0);
@@ -63,17 +63,17 @@ impl Panel {
                     self.min[at] = if F::TYPE.has_min() { min[g] } else { -zero * scale[g] };
                 }
             }
-            interleave(&lines, &mut self.u[from * PANEL_ROWS..(from + n) * PANEL_ROWS]);
+            interleave::<RUN>(&lines, &mut self.u[from * PANEL_ROWS..(from + n) * PANEL_ROWS]);
         }
     }
 }
 
-/// `out[k][r] = lines[r][k]` in units of four bytes.
+/// `out[k][r] = lines[r][k]` in units of `RUN` bytes.
 #[inline(always)]
-fn interleave(lines: &[[u8; STEP]; PANEL_ROWS], out: &mut [u8]) {
-    for (k, out) in out.as_chunks_mut::<{ PANEL_ROWS * 4 }>().0.iter_mut().enumerate() {
+fn interleave<const RUN: usize>(lines: &[[u8; STEP]; PANEL_ROWS], out: &mut [u8]) {
+    for (k, out) in out.chunks_exact_mut(PANEL_ROWS * RUN).enumerate() {
         for r in 0..PANEL_ROWS {
-            out[r * 4..r * 4 + 4].copy_from_slice(&lines[r][k * 4..k * 4 + 4]);
+            out[r * RUN..(r + 1) * RUN].copy_from_slice(&lines[r][k * RUN..(k + 1) * RUN]);
         }
     }
 }

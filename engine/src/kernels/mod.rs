@@ -16,18 +16,21 @@
 //! [`GEMV_COLUMNS`](crate::quant::GEMV_COLUMNS) tokens go row by row ([`Kernels::gemv`]); more go by panels of 16 rows,
 //! unpacked once and interleaved, then multiplied with all tokens ([`Kernels::gemm`]).
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod attention;
 mod cached;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod columns;
 mod elementwise;
 mod float;
 mod gemm;
 mod lanes;
 mod scalar;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod table;
 #[cfg(target_arch = "x86_64")]
 mod x86;
-
-#[cfg(test)]
-mod tests;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -133,6 +136,8 @@ impl Kernels {
         let mut all = vec![&scalar::KERNELS];
         #[cfg(target_arch = "x86_64")]
         all.extend(x86::available());
+        #[cfg(target_arch = "aarch64")]
+        all.extend(aarch64::available());
         all
     }
 

@@ -8,14 +8,23 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::gemv::centred_pairs;
+use super::gemv::{centred_pairs, rows};
 use super::lanes::F32x8;
-use super::{gemv, kernels};
+use super::unpack::Avx2Unpack;
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
+use crate::kernels::table::kernels;
 use crate::kernels::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_format};
 
-kernels!("avx2", "avx2,fma,f16c", gemv, F32x8, tile);
+kernels!(
+    "avx2",
+    "avx2,fma,f16c",
+    rows: rows,
+    tile: tile,
+    run: 4,
+    unpack: Avx2Unpack,
+    lanes: F32x8
+);
 
 /// See [`Kernels::peak`]: chains of eight products in 16 bits, then one widening, as for formats up to 15.
 #[target_feature(enable = "avx2")]

@@ -4,13 +4,23 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use super::gemv512::rows;
 use super::lanes::F32x16;
-use super::{gemv512, kernels};
+use super::unpack::Avx2Unpack;
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
+use crate::kernels::table::kernels;
 use crate::kernels::{Activation, Attention, AttentionScratch, Kernels, Matrix, Output, attention, elementwise, float};
 use crate::quant::{ActMatrix, ActTile, ActTileMut, Format, GEMM_TILE, with_format};
 
-kernels!("avx512-vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c", gemv512, F32x16, tile);
+kernels!(
+    "avx512-vnni",
+    "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c",
+    rows: rows,
+    tile: tile,
+    run: 4,
+    unpack: Avx2Unpack,
+    lanes: F32x16
+);
 
 /// See [`Kernels::peak`].
 #[target_feature(enable = "avx512f,avx512vnni")]

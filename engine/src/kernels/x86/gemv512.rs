@@ -5,8 +5,9 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::gemv::{Column, by_columns, offset_factor, prefetch, total};
-use super::unpack::{block32, scales256, stretch256, unrolled};
+use super::gemv::{prefetch, total};
+use super::unpack::{block32, scales256, stretch256};
+use crate::kernels::columns::{Column, by_columns, offset_factor, unrolled};
 use crate::kernels::{Matrix, Output};
 use crate::quant::{ActMatrix, Format, TensorType};
 

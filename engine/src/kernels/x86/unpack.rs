@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use crate::kernels::columns::unrolled;
 use crate::kernels::gemm::Unpack;
 use crate::quant::{Format, TensorType};
 
@@ -33,18 +34,6 @@ impl Unpack for Avx2Unpack {
         }
     }
 }
-
-/// Repeats a statement for each of some numbers, `$j` being a constant in each copy: shifts and permutations by `$j` are
-/// then single instructions, whatever the optimizer thinks of the length of the loop.
-macro_rules! unrolled {
-    ([$($n:literal),*], $j:ident => $body:expr) => {
-        $({
-            let $j: usize = $n;
-            $body;
-        })*
-    };
-}
-pub(super) use unrolled;
 
 #[inline(always)]
 unsafe fn load(p: *const u8) -> __m256i {

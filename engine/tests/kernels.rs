@@ -1,8 +1,44 @@
-//! Every available table against floats, for every format and odd shapes.
+//! Every available table of kernels against floats and against the scalar reference, for every format and odd shapes.
+//!
+//! A program of its own, without threads and without the test harness, which would start them: so it also runs under an
+//! emulator of another processor (`.ci/aarch64.sh`). Arguments are parts of the names of checks to run; without any, all
+//! run. It ends with a failure at the first check that fails, which panics with what differed.
+#![allow(clippy::print_stdout, reason = "a program for the shell")]
 
-use super::{Activation, Attention, AttentionScratch, CACHE_BLOCK, Cached, Kernels, Matrix, Output, Panel, to_bytes};
-use crate::pool::Disjoint;
-use crate::quant::{ActMatrix, TensorType};
+use satchel_engine::kernels::{
+    Activation, Attention, AttentionScratch, CACHE_BLOCK, Cached, Kernels, Matrix, Output, Panel, to_bytes,
+};
+use satchel_engine::pool::Disjoint;
+use satchel_engine::quant::{ActMatrix, GEMV_COLUMNS, TensorType};
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let tables: Vec<&str> = Kernels::available().iter().map(|k| k.name()).collect();
+    println!("tables: {}", tables.join(" "));
+    // As a test of the workspace this program is also asked for a list of its tests: it has none that can be picked.
+    if std::env::args().any(|a| a == "--list") {
+        return;
+    }
+    macro_rules! checks {
+        ($($name:ident)*) => { [$((stringify!($name), $name as fn())),*] };
+    }
+    let checks = checks!(
+        products_of_every_format_agree_with_floats_on_every_instruction_set
+        the_largest_products_do_not_saturate
+        attention_agrees_with_the_definition
+        activations_stay_within_their_stated_errors
+        quantized_activations_are_the_same_everywhere
+        the_extremes_of_every_format_do_not_overflow
+        results_do_not_depend_on_the_number_of_columns
+        norms_and_gates_agree_with_their_definitions
+    );
+    for (name, check) in checks {
+        if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {
+            check();
+            println!("{name}: ok");
+        }
+    }
+}
 
 /// A small generator (xorshift) so that cases can be repeated by seed.
 struct Random(u64);
@@ -20,23 +56,26 @@ impl Random {
     }
 }
 
+/// Where a block has its halves: scales and minima.
+fn half_places(ty: TensorType) -> &'static [usize] {
+    match ty {
+        TensorType::Q2_K => &[80, 82],
+        TensorType::Q3_K => &[108],
+        TensorType::Q6_K => &[208],
+        TensorType::Q4_K | TensorType::Q5_K | TensorType::Q4_1 | TensorType::Q5_1 => &[0, 2],
+        _ => &[0],
+    }
+}
+
 /// Random blocks with small, finite scales.
 fn random_rows(ty: TensorType, rows: usize, columns: usize, rng: &mut Random) -> Vec<u8> {
     let mut data: Vec<u8> = (0..rows * ty.row_bytes(columns)).map(|_| rng.next() as u8).collect();
     for block in data.chunks_exact_mut(ty.block_bytes()) {
-        let halves: &[usize] = match ty {
-            TensorType::Q2_K => &[80, 82],
-            TensorType::Q3_K => &[108],
-            TensorType::Q6_K => &[208],
-            TensorType::Q4_K | TensorType::Q5_K | TensorType::Q4_1 | TensorType::Q5_1 => &[0, 2],
-            TensorType::F16 | TensorType::BF16 => &[0],
-            TensorType::F32 => {
-                block.copy_from_slice(&rng.float().to_le_bytes());
-                continue;
-            }
-            _ => &[0],
-        };
-        for &at in halves {
+        if ty == TensorType::F32 {
+            block.copy_from_slice(&rng.float().to_le_bytes());
+            continue;
+        }
+        for &at in half_places(ty) {
             let v = rng.float() * 0.1;
             let bytes = if ty == TensorType::BF16 {
                 half::bf16::from_f32(v).to_le_bytes()
@@ -89,7 +128,6 @@ fn exact_activations(n: usize, rng: &mut Random) -> Vec<f32> {
     (0..n).map(|i| if i % 32 == 5 { 127.0 } else { (rng.next() % 255) as f32 - 127.0 }).collect()
 }
 
-#[test]
 fn products_of_every_format_agree_with_floats_on_every_instruction_set() {
     let mut rng = Random(0x5eed);
     for k in Kernels::available() {
@@ -115,7 +153,6 @@ fn products_of_every_format_agree_with_floats_on_every_instruction_set() {
     }
 }
 
-#[test]
 fn the_largest_products_do_not_saturate() {
     for k in Kernels::available() {
         for (fill, sign) in [(0xffu8, 1.0f32), (0xff, -1.0), (0x80, 1.0), (0x7f, -1.0), (0x00, 1.0)] {
@@ -163,7 +200,6 @@ fn naive_attention(a: &Attention<'_>, k: &[f32], values: &[f32]) -> Vec<f64> {
     out
 }
 
-#[test]
 fn attention_agrees_with_the_definition() {
     let mut rng = Random(77);
     for (tokens, start, causal, window) in [
@@ -236,7 +272,6 @@ fn from_bytes((q, scale): &(Vec<i8>, Vec<half::f16>)) -> Vec<f32> {
     q.iter().enumerate().map(|(i, q)| f32::from(*q) * scale[i / CACHE_BLOCK].to_f32()).collect()
 }
 
-#[test]
 fn activations_stay_within_their_stated_errors() {
     let erf = |x: f64| {
         // Series for small arguments, continued fraction is not needed in the tested range.
@@ -261,6 +296,131 @@ fn activations_stay_within_their_stated_errors() {
             for (x, g) in xs.iter().zip(&got) {
                 let e = want(f64::from(*x));
                 assert!((f64::from(*g) - e).abs() < 2e-6, "{k:?} {f:?}({x}): {g} and {e}");
+            }
+        }
+    }
+}
+
+fn quantized(k: &Kernels, x: &[f32], tokens: usize) -> ActMatrix {
+    let (mut a, width) = (ActMatrix::default(), x.len() / tokens);
+    a.resize(tokens, width);
+    let n = a.tile_columns();
+    for (mut tile, x) in a.tiles_mut().zip(x.chunks(n * width)) {
+        k.quantize(&mut tile, x, width);
+    }
+    a
+}
+
+fn quantized_activations_are_the_same_everywhere() {
+    let mut rng = Random(0xac7);
+    let width = 160;
+    for tokens in [1, 4, 13, 30] {
+        let mut x: Vec<f32> =
+            (0..tokens * width).map(|_| rng.float() * 10f32.powi((rng.next() % 60) as i32 - 30)).collect();
+        // Ties, a block of zeros, one of subnormals, and values that are not finite.
+        x[..32].fill(0.0);
+        x[32..64].fill(f32::MIN_POSITIVE / 3.0);
+        (64..96).for_each(|i| x[i] = (i as f32 - 80.0) * 0.5);
+        x[64] = 127.0;
+        (x[96], x[130]) = (f32::NAN, f32::INFINITY);
+        let tables = Kernels::available();
+        let want = quantized(tables[0], &x, tokens);
+        for k in &tables[1..] {
+            let got = quantized(k, &x, tokens);
+            for t in 0..want.tiles() {
+                let (g, w) = (got.tile(t), want.tile(t));
+                assert!(g.q == w.q, "{k:?}: tile {t} of {tokens} tokens");
+                for (g, w) in [(g.scale, w.scale), (g.sum32, w.sum32), (g.sum16, w.sum16)] {
+                    let same = g.iter().zip(w).all(|(g, w)| g.to_bits() == w.to_bits() || (g.is_nan() && w.is_nan()));
+                    assert!(same, "{k:?}: scales or sums of tile {t} of {tokens} tokens");
+                }
+            }
+        }
+    }
+}
+
+/// Rows whose bytes are all `fill`, with scales of 1.
+fn filled_rows(ty: TensorType, rows: usize, columns: usize, fill: u8) -> Vec<u8> {
+    let mut data = vec![fill; rows * ty.row_bytes(columns)];
+    let one = half::f16::ONE.to_le_bytes();
+    for block in data.chunks_exact_mut(ty.block_bytes()) {
+        for &at in half_places(ty) {
+            block[at..at + 2].copy_from_slice(&one);
+        }
+    }
+    data
+}
+
+fn the_extremes_of_every_format_do_not_overflow() {
+    for k in Kernels::available() {
+        for ty in TensorType::ALL.into_iter().filter(|t| !t.is_float()) {
+            for fill in [0x00u8, 0xff, 0x80, 0x7f, 0x88, 0x77, 0xf0, 0x0f] {
+                for tokens in [1, 4, 13] {
+                    let (rows, columns) = (17, 512);
+                    let data = filled_rows(ty, rows, columns, fill);
+                    let m = Matrix { ty, rows, columns, data: &data };
+                    // Blocks of one sign, and of both: sums at their largest, and at nothing.
+                    for signs in [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]] {
+                        let x: Vec<f32> = (0..tokens * columns).map(|i| 127.0 * signs[i % 2]).collect();
+                        let (got, want) = (product(k, &m, &x), reference(&m, &x));
+                        let mut w = vec![0f32; columns];
+                        ty.dequantize(m.row(0), &mut w);
+                        // The offset is a term of its own: its size is that of the largest weight.
+                        let size = w.iter().fold(f64::from(ty.zero()), |s, w| s.max(f64::from(w.abs())));
+                        let bound = size * 64.0 * 127.0 * columns as f64 * 1e-6;
+                        for (g, e) in got.iter().zip(&want) {
+                            let error = (f64::from(*g) - e).abs();
+                            assert!(error <= bound, "{k:?} {ty} {fill:#x} {signs:?} x{tokens}: {g} and {e}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn results_do_not_depend_on_the_number_of_columns() {
+    let mut rng = Random(0xc01);
+    for k in Kernels::available() {
+        for ty in TensorType::ALL.into_iter().filter(|t| !t.is_float()) {
+            let (rows, columns) = (5, if ty.block_len() == 256 { 512 } else { 224 });
+            let data = random_rows(ty, rows, columns, &mut rng);
+            let m = Matrix { ty, rows, columns, data: &data };
+            let x: Vec<f32> = (0..GEMV_COLUMNS * columns).map(|_| rng.float()).collect();
+            let all = product(k, &m, &x);
+            for n in 1..GEMV_COLUMNS {
+                let some = product(k, &m, &x[..n * columns]);
+                assert!(some == all[..n * rows], "{k:?} {ty}: {n} columns and {GEMV_COLUMNS}");
+            }
+        }
+    }
+}
+
+fn norms_and_gates_agree_with_their_definitions() {
+    let mut rng = Random(0x4042);
+    let floats = |n: usize, rng: &mut Random| (0..n).map(|_| rng.float() * 3.0).collect::<Vec<f32>>();
+    for n in [1, 31, 576] {
+        let (x, w, b) = (floats(n, &mut rng), floats(n, &mut rng), floats(n, &mut rng));
+        let wide: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+        let mean = wide.iter().sum::<f64>() / n as f64;
+        let square = wide.iter().map(|x| x * x).sum::<f64>() / n as f64;
+        let variance = wide.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n as f64;
+        for k in Kernels::available() {
+            let mut rms = vec![0f32; n];
+            k.rms_norm(&x, &w, 1e-5, &mut rms);
+            let mut layer = x.clone();
+            k.layer_norm(&mut layer, &w, &b, 1e-5);
+            let mut gated = x.clone();
+            k.gate(Activation::Silu, &mut gated, &w);
+            for i in 0..n {
+                let (xi, wi, bi) = (wide[i], f64::from(w[i]), f64::from(b[i]));
+                for (got, want) in [
+                    (rms[i], xi / (square + 1e-5).sqrt() * wi),
+                    (layer[i], (xi - mean) / (variance + 1e-5).sqrt() * wi + bi),
+                    (gated[i], xi / (1.0 + (-xi).exp()) * wi),
+                ] {
+                    assert!((f64::from(got) - want).abs() < 1e-5, "{k:?} {n} [{i}]: {got} and {want}");
+                }
             }
         }
     }
