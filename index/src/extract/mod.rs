@@ -167,6 +167,17 @@ pub struct Part {
     pub name: Option<String>,
 }
 
+impl Part {
+    /// Its name as a person would say it: `sheet Costs`, `page 3`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} {name}", self.kind.name()),
+            None => format!("{} {}", self.kind.name(), self.number),
+        }
+    }
+}
+
 /// What a part of a document is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartKind {
@@ -192,6 +203,14 @@ impl PartKind {
     /// All kinds, in the order of their stored numbers.
     pub const ALL: [Self; 8] =
         [Self::Page, Self::Sheet, Self::Slide, Self::Chapter, Self::Message, Self::Attachment, Self::Cell, Self::File];
+
+    pub(crate) fn stored(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_stored(number: i64) -> Option<Self> {
+        usize::try_from(number).ok().and_then(|n| Self::ALL.get(n)).copied()
+    }
 
     /// The word for it.
     #[must_use]
