@@ -118,7 +118,10 @@ fn source_files_are_short_and_finished() {
         let lines = text.lines().count();
         assert!(lines <= LINES_MAX, "{} has {lines} lines > {LINES_MAX}", file.display());
         for (number, line) in text.lines().enumerate() {
-            let mark = unfinished.iter().find(|mark| line.contains(**mark));
+            // Only in comments: a format of notes has such words of its own.
+            let sign = if file.extension().is_some_and(|e| e == "rs") { "//" } else { "#" };
+            let comment = line.split_once(sign).map_or("", |(_, comment)| comment);
+            let mark = unfinished.iter().find(|mark| comment.contains(**mark));
             assert!(mark.is_none(), "{}:{}: {line}", file.display(), number + 1);
         }
     }

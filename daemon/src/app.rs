@@ -8,13 +8,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use satchel_engine::pool::Pool;
-use satchel_index::{Counts, Index, Indexer};
+use satchel_index::{Counts, Index, Indexer, Jail, WorkerCommand};
 use satchel_ipc::wire::{DaemonState, Event, IndexProgress};
 use satchel_ipc::{Code, ErrorBody, Exchange};
 
 use crate::cli::serve::ServeArgs;
 use crate::gate::Gate;
 use crate::hub::Hub;
+use crate::memory;
 use crate::models::{self, Store, catalogue};
 use crate::paths::Paths;
 use crate::threads::compute_threads;
@@ -63,6 +64,7 @@ struct Models {
 /// The daemon.
 pub struct App {
     index: Index,
+    jail: Arc<Jail>,
     indexer: Mutex<Option<Indexer>>,
     store: Store,
     pool: Arc<Pool>,
@@ -102,10 +104,13 @@ impl App {
         let troubles = Arc::new(Mutex::new(Vec::new()));
         let busy_since = Arc::new(Mutex::new(Some(Instant::now())));
         let tell = teller(&index, Arc::clone(&hub), Arc::clone(&troubles), Arc::clone(&busy_since));
-        let indexer = Indexer::start(index.clone(), None, tell).map_err(|e| translate::index_error(&e))?;
+        let jail = jail(paths, args.budget)?;
+        let indexer =
+            Indexer::start(index.clone(), Arc::clone(&jail), None, tell).map_err(|e| translate::index_error(&e))?;
         let threads = args.threads.map_or_else(compute_threads, usize::from);
         let app = Arc::new(Self {
             index,
+            jail,
             indexer: Mutex::new(Some(indexer)),
             store,
             pool: Arc::new(Pool::new(threads)),
@@ -158,6 +163,12 @@ impl App {
     /// The index.
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// What this process and the one that reads files take of memory. The peak is the sum of both peaks, so at most too high.
+    pub fn memory(&self) -> memory::Usage {
+        let (own, reader) = (memory::usage(), self.jail.memory());
+        memory::Usage { resident: own.resident + reader.resident, peak: own.peak + reader.peak }
     }
 
     /// The followers of events.
@@ -395,16 +406,19 @@ impl App {
         let weights: u64 = gguf.tensors().iter().map(|t| t.bytes).sum();
         let kv = (config.kv_bytes_per_token(self.args.kv_type) * self.context().min(config.context)) as u64;
         let scratch = config.scratch_bytes(satchel_engine::limits::PREFILL_BATCH) as u64;
-        let now = crate::memory::usage().resident;
-        let needs = now + weights + kv + scratch;
+        let now = memory::usage().resident;
+        // Whether or not it runs now: a large file may come at any time.
+        let reader = self.jail.memory_max();
+        let needs = now + reader + weights + kv + scratch;
         if needs <= budget {
             return Ok(());
         }
         let mib = |n: u64| n.div_ceil(1 << 20);
         let what = format!(
-            "the model needs {} MiB (in use {} + weights {} + KV cache {} + buffers {}), the budget is {} MiB",
+            "the model needs {} MiB (in use {} + reading files {} + weights {} + KV cache {} + buffers {}), the budget is {} MiB",
             mib(needs),
             mib(now),
+            mib(reader),
             mib(weights),
             mib(kv),
             mib(scratch),
@@ -439,6 +453,13 @@ impl App {
             self.hub.tell(&Event::State { state: self.state(&counts) });
         }
     }
+}
+
+/// Where files are read. Of a memory budget, the process that reads may have a quarter.
+pub fn jail(paths: &Paths, budget: Option<u64>) -> Result<Arc<Jail>, ErrorBody> {
+    let command = WorkerCommand::this_program()
+        .map_err(|e| ErrorBody::new(Code::Error, format!("the program cannot be found: {e}")))?;
+    Ok(Arc::new(Jail::new(command, budget.map_or(u64::MAX, |b| b / 4)).with_passwords(paths.passwords.clone())))
 }
 
 /// Tells a model that was imported without a record apart by size and time.

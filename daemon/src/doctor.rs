@@ -10,6 +10,7 @@ use crate::cli::backend::Report;
 use crate::models::{self, Store};
 use crate::paths::Paths;
 use crate::threads::compute_threads;
+use crate::{app, translate};
 
 /// What is active on this machine. It never fails for something that is merely missing: it says so.
 pub fn report(paths: &Paths) -> Result<Report, ErrorBody> {
@@ -29,7 +30,11 @@ pub fn report(paths: &Paths) -> Result<Report, ErrorBody> {
         "precision",
         "weights as stored, activations int8 in blocks of 32, KV cache f16 (or q8_0 by --kv-type), sums f32",
     );
-    rows.say("sandbox", "parser sandbox", "none: text kinds only, read by bounded parsers in the daemon");
+    // Asked of a process that has really entered it.
+    let sandbox = app::jail(paths, None)?
+        .level()
+        .map_or_else(|e| format!("none: {}", translate::index_error(&e).message), |l| l.to_string());
+    rows.say("sandbox", "parser sandbox", sandbox);
     let memory = models::available_memory();
     let shown = memory.map_or_else(|| "unknown".to_owned(), |n| format!("{} MiB available", n >> 20));
     rows.add("memory_available_bytes", "memory", shown, memory);

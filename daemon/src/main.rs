@@ -21,5 +21,9 @@ mod writer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A process that reads files for the daemon is nothing else: it confines itself before anything is looked at.
+    if let Some(ended) = satchel_index::worker_if_asked(std::env::args_os()) {
+        return ended;
+    }
     cli::run(std::env::args_os(), &backend::Local)
 }

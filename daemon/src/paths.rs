@@ -18,6 +18,8 @@ pub struct Paths {
     pub index: PathBuf,
     /// The folder of the models.
     pub models: PathBuf,
+    /// The file of the person's own passwords, tried on locked files.
+    pub passwords: PathBuf,
     /// What a daemon that was started in the background writes.
     pub log: PathBuf,
 }
@@ -47,6 +49,7 @@ impl Paths {
             socket,
             index: folder.join("index"),
             models: folder.join("models"),
+            passwords: folder.join("passwords"),
             log: folder.join("daemon.log"),
             home: folder,
         })

@@ -12,7 +12,7 @@ use satchel_ipc::{Code, ErrorBody, Exchange, Reply, Request, Service, wire};
 
 use crate::answer::{self, DEFAULT_PASSAGES, MAX_PASSAGES, MAX_QUESTION_BYTES, Passages};
 use crate::app::App;
-use crate::{memory, translate};
+use crate::translate;
 
 /// Passages that a search returns unless asked otherwise, and at most.
 const DEFAULT_HITS: u32 = 10;
@@ -44,7 +44,7 @@ impl App {
     fn status(&self) -> Result<StatusReply, ErrorBody> {
         let counts = self.index().counts().map_err(|e| translate::index_error(&e))?;
         let writer = self.writer_if_loaded();
-        let usage = memory::usage();
+        let usage = self.memory();
         let kv = writer.as_ref().and_then(|w| w.kv());
         Ok(StatusReply {
             version: env!("CARGO_PKG_VERSION").to_owned(),

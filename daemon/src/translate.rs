@@ -13,8 +13,8 @@ pub fn hit(h: &index::Hit) -> wire::Hit {
         document_id: h.document_id.clone(),
         passage_id: h.passage_id,
         path: h.document_id.clone(),
-        title: if h.heading.is_empty() { h.title.clone() } else { format!("{} > {}", h.title, h.heading) },
-        page: None,
+        title: title(h),
+        page: h.page,
         line_start: h.line_start,
         line_end: h.line_end,
         byte_start: h.byte_start as u64,
@@ -22,6 +22,11 @@ pub fn hit(h: &index::Hit) -> wire::Hit {
         score: f64::from(h.score),
         text: h.text.clone(),
     }
+}
+
+/// The document's title, the part of it and the headings that a passage stands under.
+pub fn title(h: &index::Hit) -> String {
+    [&h.title, &h.part, &h.heading].into_iter().filter(|s| !s.is_empty()).cloned().collect::<Vec<_>>().join(" > ")
 }
 
 /// A search's mode.

@@ -5,11 +5,22 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use satchel_index::{Event, Index, Indexer};
+use satchel_index::{Event, Index, Indexer, Jail};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    satchel_index::worker_if_asked(std::env::args_os()).unwrap_or_else(|| match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(folder), Some(dir)) = (args.next(), args.next()) else {
         return Err("usage: build FOLDER INDEX_FOLDER".into());
@@ -22,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Event::File { path, reason: Some(reason), .. } => println!("{}: {reason}", path.display()),
         _ => {}
     };
-    let indexer = Indexer::start(index.clone(), None, Box::new(tell))?;
+    let indexer = Indexer::start(index.clone(), Jail::of_this_program()?.into(), None, Box::new(tell))?;
     let idle = indexer.wait_idle(Duration::from_secs(3600));
     println!("idle: {idle} after {:.2} s", start.elapsed().as_secs_f64());
     indexer.shutdown();

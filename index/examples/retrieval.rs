@@ -8,12 +8,23 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use satchel_index::{Index, Indexer, Mode, Query};
+use satchel_index::{Index, Indexer, Jail, Mode, Query};
 use serde_json::Value;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    satchel_index::worker_if_asked(std::env::args_os()).unwrap_or_else(|| match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     println!(
         "{:28} {:>6} {:>7} {:>8} {:>7} {:>7} {:>8} {:>8} {:>7} {:>10}",
         "set", "docs", "queries", "ndcg@10", "r@10", "hit@1", "p50 ms", "p95 ms", "index s", "disk/text"
@@ -42,7 +53,7 @@ fn measure(set: &Path) -> Result<(), Box<dyn Error>> {
     let index = Index::open(&work.path().join("index"))?;
     index.add_root(&folder)?;
     let start = Instant::now();
-    let indexer = Indexer::start(index.clone(), None, Box::new(|_| {}))?;
+    let indexer = Indexer::start(index.clone(), Jail::of_this_program()?.into(), None, Box::new(|_| {}))?;
     if !indexer.wait_idle(Duration::from_secs(3600)) {
         return Err("indexing took more than an hour".into());
     }

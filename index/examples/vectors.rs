@@ -4,10 +4,11 @@
 #![expect(clippy::print_stdout, reason = "a measurement prints its figures")]
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use satchel_index::{EmbedError, Embedder, Index, Indexer, Mode, Query};
+use satchel_index::{EmbedError, Embedder, Index, Indexer, Jail, Mode, Query};
 
 const DIM: usize = 384;
 const CLUSTERS: u64 = 2000;
@@ -56,7 +57,17 @@ impl Embedder for Clustered {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    satchel_index::worker_if_asked(std::env::args_os()).unwrap_or_else(|| match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let passages: u64 = std::env::args().nth(1).ok_or("usage: vectors PASSAGES")?.parse()?;
     let work = tempfile::tempdir()?;
     let folder = work.path().join("files");
@@ -69,7 +80,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let index = Index::open(&work.path().join("index"))?;
     index.add_root(&folder)?;
     let start = Instant::now();
-    let indexer = Indexer::start(index.clone(), Some(Arc::new(Clustered)), Box::new(|_| {}))?;
+    let indexer =
+        Indexer::start(index.clone(), Jail::of_this_program()?.into(), Some(Arc::new(Clustered)), Box::new(|_| {}))?;
     if !indexer.wait_idle(Duration::from_secs(3600)) {
         return Err("indexing took more than an hour".into());
     }

@@ -8,7 +8,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::extract::{Heading, floor_boundary, short};
+use crate::extract::{Heading, Part, PartKind, floor_boundary, short};
 use crate::limits::{HEADING_PATH_BYTES_MAX, PASSAGES_PER_DOCUMENT_MAX};
 
 /// Sizes in tokens of the embedder.
@@ -46,26 +46,68 @@ struct Unit {
     tokens: usize,
 }
 
-/// Cuts the text. The outline must be in the order of the text.
-pub(crate) fn chunk(text: &str, headings: &[Heading], sizes: &Sizes<'_>) -> Vec<Chunk> {
+/// Where a section begins.
+#[derive(Clone, Copy)]
+enum Cut<'a> {
+    /// At a heading.
+    Heading(&'a Heading),
+    /// At a page: passages keep to their page, so that it can be cited, but headings go on.
+    Page(usize),
+    /// At a sheet, a message, a file of an archive: something of its own, under no heading of what came before.
+    Own(usize),
+    End(usize),
+}
+
+impl Cut<'_> {
+    fn start(self) -> usize {
+        match self {
+            Self::Heading(heading) => heading.start,
+            Self::Page(start) | Self::Own(start) | Self::End(start) => start,
+        }
+    }
+}
+
+/// Headings and parts in the order of the text; where both begin at the same place, the part comes first.
+fn cuts<'a>(text: &str, headings: &'a [Heading], parts: &'a [Part]) -> Vec<Cut<'a>> {
+    let parts = parts.iter().map(|part| match part.kind {
+        PartKind::Page | PartKind::Slide => Cut::Page(part.start),
+        _ => Cut::Own(part.start),
+    });
+    let mut cuts: Vec<Cut<'_>> = parts.chain(headings.iter().map(Cut::Heading)).collect();
+    cuts.sort_by_key(|cut| cut.start());
+    cuts.push(Cut::End(text.len()));
+    cuts
+}
+
+/// Cuts the text. Outline and parts must be in the order of the text.
+pub(crate) fn chunk(text: &str, headings: &[Heading], parts: &[Part], sizes: &Sizes<'_>) -> Vec<Chunk> {
     let mut out: Vec<Chunk> = Vec::new();
     let mut lines = Lines::new(text);
     let mut path: Vec<&Heading> = Vec::new();
     let mut from = 0;
+    // Crumbs are joined within what is of its own, from this passage on.
+    let mut own = 0;
     // A section runs from its heading to the next one; the text before the first heading has none.
-    for next in headings.iter().map(Some).chain([None]) {
-        let to = next.map_or(text.len(), |h| floor_boundary(text, h.start)).max(from);
+    for next in cuts(text, headings, parts) {
+        let to = floor_boundary(text, next.start()).max(from);
         let heading = heading_path(&path);
         section(text, from, to, sizes, &heading, &mut lines, &mut out);
         from = to;
-        if let Some(heading) = next {
-            while path.last().is_some_and(|h| h.level >= heading.level) {
-                path.pop();
+        match next {
+            Cut::Heading(heading) => {
+                while path.last().is_some_and(|h| h.level >= heading.level) {
+                    path.pop();
+                }
+                path.push(heading);
             }
-            path.push(heading);
+            Cut::Page(_) => {}
+            Cut::Own(_) | Cut::End(_) => {
+                path.clear();
+                join_small(&mut out, own, sizes);
+                own = out.len();
+            }
         }
     }
-    join_small(&mut out, sizes);
     out.truncate(PASSAGES_PER_DOCUMENT_MAX);
     out
 }
@@ -127,10 +169,10 @@ fn push(text: &str, unit: Unit, heading: &str, lines: &mut Lines<'_>, out: &mut 
 }
 
 /// Joins a section that is a crumb (a lone heading, a line) to what follows, when both together are still one passage.
-fn join_small(chunks: &mut Vec<Chunk>, sizes: &Sizes<'_>) {
+fn join_small(chunks: &mut Vec<Chunk>, from: usize, sizes: &Sizes<'_>) {
     let crumb = sizes.target / 8;
-    let mut joined: Vec<Chunk> = Vec::with_capacity(chunks.len());
-    for next in chunks.drain(..) {
+    let mut joined: Vec<Chunk> = Vec::with_capacity(chunks.len() - from);
+    for next in chunks.drain(from..) {
         match joined.last_mut() {
             Some(last) if last.tokens <= crumb && last.tokens + next.tokens <= sizes.target => {
                 last.end = next.end;
@@ -141,7 +183,7 @@ fn join_small(chunks: &mut Vec<Chunk>, sizes: &Sizes<'_>) {
             _ => joined.push(next),
         }
     }
-    *chunks = joined;
+    chunks.append(&mut joined);
 }
 
 /// A crumb lends its own heading only where the rest has none: the longer text decides.
@@ -291,7 +333,7 @@ mod tests {
     }
 
     fn cut_at(text: &str, headings: &[Heading], target: usize, max: usize) -> Vec<Chunk> {
-        chunk(text, headings, &Sizes { target, max, count: &by_chars })
+        chunk(text, headings, &[], &Sizes { target, max, count: &by_chars })
     }
 
     fn heading(text: &str, line: &str, level: u8) -> Heading {
@@ -338,6 +380,26 @@ mod tests {
         let got = cut_at(&text, &[heading(&text, "# Title", 1), heading(&text, "## First", 2)], 100, 200);
         assert_eq!(got.len(), 1);
         assert_eq!(got[0].heading, "Title > First");
+    }
+
+    #[test]
+    fn passages_keep_to_their_page_and_sheet() {
+        let body = "Words that fill the page well enough. ".repeat(4);
+        let text = format!("# A\n{body}\n{body}\nsmall\n{body}\n");
+        let at = |n: usize| text.match_indices(&body[..5]).nth(4 * n).unwrap().0;
+        let part = |start, kind| Part { start, kind, number: 1, name: None };
+        let outline = [heading(&text, "# A", 1)];
+        let small = text.find("small").unwrap();
+        for (kind, paths, passages) in [(PartKind::Page, ["A", "A", "A"], 3), (PartKind::Sheet, ["A", "", ""], 4)] {
+            let parts = [part(at(1), kind), part(small, kind), part(small + 6, kind)];
+            let sizes = Sizes { target: 200, max: 400, count: &by_chars };
+            let got = chunk(&text, &outline, &parts, &sizes);
+            check_tiles(&text, &got);
+            // Of pages the crumb joins the next one; of sheets it stays alone.
+            assert_eq!(got.len(), passages, "{got:?}");
+            assert_eq!(got.iter().map(|c| c.heading.as_str()).take(3).collect::<Vec<_>>(), paths);
+            assert_eq!(got[1].start, at(1));
+        }
     }
 
     #[test]

@@ -101,6 +101,15 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// The process that reads files cannot be started, or is not confined.
+    #[error("no file can be read, since the process that reads them is not there: {what}")]
+    Jail {
+        /// Why.
+        what: String,
+    },
+    /// The indexer is ending.
+    #[error("the indexer is stopping")]
+    Stopping,
     /// A forgotten document left traces.
     #[error("{traces} traces of {} are left in the index", .path.display())]
     NotForgotten {

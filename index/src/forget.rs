@@ -160,7 +160,7 @@ impl Traces {
         let mut left = 0;
         for (ids, sql) in [
             (&self.ids, "SELECT (SELECT count(*) FROM documents WHERE id = ?1) + (SELECT count(*) FROM blocks WHERE document_id = ?1)
-                         + (SELECT count(*) FROM passages WHERE document_id = ?1)"),
+                         + (SELECT count(*) FROM passages WHERE document_id = ?1) + (SELECT count(*) FROM parts WHERE document_id = ?1)"),
             (&self.passage_ids, "SELECT (SELECT count(*) FROM passages WHERE id = ?1) + (SELECT count(*) FROM vectors WHERE passage_id = ?1)
                          + (SELECT count(*) FROM fulltext_docsize WHERE id = ?1)"),
         ] {

@@ -9,12 +9,12 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::beneath;
 use crate::embedder::{Embedder, check_vector};
 use crate::error::{Doing, Error};
-use crate::extract::floor_boundary;
+use crate::extract::{PartKind, floor_boundary};
 use crate::graph::Graph;
 use crate::limits::{DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX};
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
-use crate::store::{Store, documents, fulltext, passages, roots, state, text, vectors};
+use crate::store::{Store, documents, fulltext, parts, passages, roots, state, text, vectors};
 use crate::terms;
 use crate::types::{Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path};
 
@@ -381,7 +381,18 @@ fn load_hit(connection: &Connection, passage_id: i64) -> Result<Option<Hit>, Err
     let Some(document) = documents::by_id(connection, passage.document_id)? else { return Ok(None) };
     let text = text::get(connection, document.id, passage.byte_start, passage.byte_end)?;
     let name = document.path.file_name().map(|n| display_path(Path::new(n))).unwrap_or_default();
+    let (mut page, mut part) = (None, String::new());
+    for found in parts::at(connection, document.id, passage.byte_start)? {
+        match found.kind {
+            PartKind::Page | PartKind::Slide => page = Some(found.number),
+            _ => part = found.label(),
+        }
+    }
     Ok(Some(Hit {
+        page,
+        part,
+        author: document.author,
+        dated: document.dated,
         document_id: display_path(&document.path),
         passage_id,
         title: document.title.unwrap_or(name),

@@ -11,12 +11,14 @@ use crate::beneath::{self, Barred};
 use crate::chunk::{Chunk, Sizes, chunk};
 use crate::embedder::Embedder;
 use crate::error::Error;
-use crate::extract::{self, Context, Extracted, Limits, Refusal};
+use crate::extract::{self, Extracted, Refusal};
 use crate::forget::FORGOTTEN;
 use crate::index::Index;
+use crate::jail::Jail;
 use crate::limits::{CONTEXT_TOKENS_RESERVED, FILE_BYTES_MAX, PASSAGE_TOKENS_MAX_DEFAULT, PASSAGE_TOKENS_TARGET};
 use crate::resident::{Change, Meta};
 use crate::store::documents::{self, Document, Outcome, Stamp};
+use crate::store::parts;
 use crate::store::passages::{self, Passage};
 use crate::store::vectors::{self, Quantized};
 use crate::store::{forgotten, fulltext, roots, text};
@@ -36,6 +38,8 @@ pub(crate) enum Ingested {
 
 /// How passages are cut.
 pub(crate) struct Cutting<'a> {
+    /// Where files are parsed.
+    pub jail: &'a Jail,
     pub embedder: Option<&'a dyn Embedder>,
     /// The embedder's epoch in the store.
     pub epoch: i64,
@@ -89,7 +93,7 @@ pub(crate) fn ingest(index: &Index, root: &Path, path: &Path, cutting: &Cutting<
     if let Some(same) = unchanged(index, path, &hash, stamp, cutting)? {
         return Ok(same);
     }
-    let extracted = match extract::extract(relative, &bytes, &Context::new(&Limits::default(), &[])) {
+    let extracted = match cutting.jail.extract(relative, &bytes)? {
         Ok(extracted) => extracted,
         Err(refusal) => return refuse(index, path, kind, stamp, cutting.epoch, &refusal, Some(&hash)),
     };
@@ -165,6 +169,7 @@ pub(crate) fn clear(tx: &Transaction<'_>, known: &Document, changes: &mut Vec<Ch
         fulltext::delete_of(tx, known.id)?;
         vectors::delete_of(tx, known.id)?;
         passages::delete_of(tx, known.id)?;
+        parts::delete_of(tx, known.id)?;
         text::delete(tx, known.id)?;
         changes.push(Change::RemoveDocument { id: known.id });
     }
@@ -224,14 +229,16 @@ fn prepare(path: &Path, extracted: &Extracted, cutting: &Cutting<'_>) -> Cut {
     }
     // Words of the name and of tags are found but do not make a passage longer.
     around.length = 0;
-    let passages = chunk(&extracted.text, &extracted.headings, &cutting.sizes(&count)).into_iter().map(|chunk| {
-        let body = &extracted.text[chunk.start..chunk.end];
-        let context = context(extracted.title.as_deref(), &chunk.heading, body);
-        let mut terms = around.clone();
-        document_terms(&context, language, &mut terms);
-        document_terms(body, language, &mut terms);
-        Prepared { fingerprint: fingerprint(&embedded_text(&context, body)), chunk, terms }
-    });
+    let passages = chunk(&extracted.text, &extracted.headings, &extracted.parts, &cutting.sizes(&count))
+        .into_iter()
+        .map(|chunk| {
+            let body = &extracted.text[chunk.start..chunk.end];
+            let context = context(extracted.title.as_deref(), &chunk.heading, body);
+            let mut terms = around.clone();
+            document_terms(&context, language, &mut terms);
+            document_terms(body, language, &mut terms);
+            Prepared { fingerprint: fingerprint(&embedded_text(&context, body)), chunk, terms }
+        });
     Cut { language, passages: passages.collect() }
 }
 
@@ -308,12 +315,16 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
             text_bytes: extracted.text.len(),
             passages: prepared.passages.len(),
             unembedded,
+            author: extracted.author.as_deref(),
+            dated: extracted.dated,
+            declared: extracted.language.as_deref(),
         };
         let id = documents::put(tx, &outcome, index.now())?;
         if let Some(meta) = Meta::of(&outcome) {
             changes.push(Change::AddDocument { id, meta });
         }
         text::put(tx, id, &extracted.text)?;
+        parts::put(tx, id, &extracted.parts)?;
         put_passages(tx, id, prepared, &kept, changes)?;
         result = Ingested::Written { state, reason: None };
         Ok(())

@@ -8,6 +8,8 @@
 //! (a table for filters and scores, the HNSW graph) is derived from it and rebuilt whenever it is lacking. File events are
 //! hints; the scan that compares folders with the store is the truth about files.
 //!
+//! Files are parsed in a confined process ([`Jail`]), never in this one.
+//!
 //! What is wrong with a single file is data, listed with a reason; [`Error`] is for the index as a whole.
 
 mod beneath;
@@ -21,7 +23,9 @@ mod forget;
 mod graph;
 mod index;
 mod ingest;
+mod jail;
 pub mod limits;
+mod passwords;
 mod pipeline;
 mod progress;
 mod resident;
@@ -40,6 +44,7 @@ pub use embedder::{EmbedError, Embedder};
 pub use error::Error;
 pub use extract::{Context, Extracted, Format, Heading, Limits, Part, PartKind, Refusal, extract};
 pub use index::Index;
+pub use jail::{Jail, JailMemory, Level, WorkerCommand, run_worker, worker_if_asked};
 pub use pipeline::Indexer;
 pub use progress::{Event, OnEvent, Progress};
 pub use types::{

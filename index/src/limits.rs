@@ -19,6 +19,47 @@ pub const HEADINGS_MAX: usize = 100_000;
 /// Pages, sheets, messages and the like kept of one document; one mailbox may have that many messages.
 pub const PARTS_MAX: usize = 100_000;
 
+/// Version of the extractors. A newer one reads again what an older one got no text from.
+pub const EXTRACTORS_VERSION: i64 = 2;
+
+/// Words that describe a document, such as tags.
+pub const KEYWORDS_MAX: usize = 200;
+
+/// Bytes of the `passwords` file; what lies behind is not read.
+pub const PASSWORDS_FILE_MAX: u64 = 64 << 10;
+
+/// Passwords tried on one file. Each costs up to some milliseconds: formats make guessing slow on purpose.
+pub const PASSWORDS_MAX: usize = 100;
+
+/// Bytes of one password. PDF allows 127; office formats 255 characters.
+pub const PASSWORD_BYTES_MAX: usize = 1024;
+
+/// Longest time for one file, from handing it to a worker to its whole answer. The contract's figure.
+pub const READ_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Memory of a worker, everything included. The contract's figure.
+pub const WORKER_MEMORY_MAX: u64 = 512 << 20;
+
+/// Stack of the thread that reads in a worker, part of its memory once it is touched. Some libraries recurse as deep as
+/// a document nests; what is deeper than this ends the worker, and the file fails.
+pub const WORKER_STACK_BYTES: usize = 64 << 20;
+
+/// Files read by one worker before it is replaced. A worker that a file took over can lie about the files after it; this
+/// bounds how many. A start costs some milliseconds.
+pub const WORKER_FILES_MAX: u32 = 256;
+
+/// Time that one worker may spend on files before it is replaced, and processor time at which the system ends it. The
+/// second is never reached by a worker that is replaced in time.
+pub const WORKER_BUSY_MAX: Duration = Duration::from_secs(300);
+/// See [`WORKER_BUSY_MAX`].
+pub const WORKER_CPU_SECONDS_MAX: u64 = 330;
+
+/// Resident size after a file above which the worker is replaced: what a large file took is given back.
+pub const WORKER_KEPT_BYTES_MAX: u64 = 96 << 20;
+
+/// Quiet time after which a worker is ended, to give its memory back.
+pub const WORKER_IDLE_MAX: Duration = Duration::from_secs(30);
+
 /// Bytes of a title or of one heading kept as context.
 pub const TITLE_BYTES_MAX: usize = 300;
 
@@ -108,6 +149,7 @@ pub const GRAPH_PASSAGES_MIN: usize = 50_000;
 /// Files listed in one page of `files`.
 pub const FILES_PAGE_MAX: usize = 10_000;
 
+const _: () = assert!(WORKER_BUSY_MAX.as_secs() + READ_DEADLINE.as_secs() < WORKER_CPU_SECONDS_MAX);
 const _: () = assert!(FUSION_DEPTH <= HITS_MAX);
 const _: () = assert!(EMBED_BATCH <= EMBED_WINDOW);
 const _: () = assert!(PASSAGE_TOKENS_TARGET <= PASSAGE_TOKENS_MAX_DEFAULT);

@@ -16,10 +16,12 @@ use crate::error::Error;
 use crate::extract;
 use crate::index::Index;
 use crate::ingest::{Cutting, Ingested, ingest, mark_failed, remove};
-use crate::limits::{PENDING_BATCH, RESCAN_EVERY};
+use crate::jail::Jail;
+use crate::limits::{PENDING_BATCH, RESCAN_EVERY, WORKER_IDLE_MAX};
+use crate::passwords;
 use crate::progress::{Event, OnEvent, Tracker};
 use crate::scan::{Plan, Work, plan_path, plan_root};
-use crate::store::{documents, roots};
+use crate::store::{documents, roots, state};
 use crate::types::{Kind, RootState, State};
 use crate::watch::{Changed, Inbox, Wake, Watch};
 
@@ -37,6 +39,7 @@ pub struct Indexer {
 
 pub(crate) struct Shared {
     pub index: Index,
+    pub jail: Arc<Jail>,
     pub inbox: Arc<Inbox>,
     pub tracker: Tracker,
     graph: Signal,
@@ -50,19 +53,24 @@ impl Shared {
 }
 
 impl Indexer {
-    /// Starts the threads; the first thing they do is a scan of all roots. Without an embedder, texts are indexed by their
+    /// Starts the threads; files are parsed in `jail`. The first thing they do is a scan of all roots. Without an embedder, texts are indexed by their
     /// words alone until [`Indexer::set_embedder`] brings one. Events come on the indexer's threads and must not block.
     ///
     /// # Errors
     /// A thread cannot be started, or the embedder does not fit.
-    pub fn start(index: Index, embedder: Option<Arc<dyn Embedder>>, on_event: OnEvent) -> Result<Self, Error> {
+    pub fn start(
+        index: Index,
+        jail: Arc<Jail>,
+        embedder: Option<Arc<dyn Embedder>>,
+        on_event: OnEvent,
+    ) -> Result<Self, Error> {
         if let Some(embedder) = &embedder {
             index.use_embedder(embedder.as_ref())?;
         }
         let inbox = Arc::new(Inbox::default());
         let tracker = Tracker::new(on_event);
         let graph = Signal::default();
-        let shared = Arc::new(Shared { index, inbox, tracker, graph, embedder: RwLock::new(embedder) });
+        let shared = Arc::new(Shared { index, jail, inbox, tracker, graph, embedder: RwLock::new(embedder) });
         shared.inbox.rescan();
         let mut indexer = Self { shared, threads: Vec::new() };
         indexer.spawn("satchel-files", |shared| Files::new(shared).run())?;
@@ -112,13 +120,14 @@ impl Indexer {
         self.shared.tracker.wait_idle(at_most, || self.shared.inbox.is_empty())
     }
 
-    /// Stops after the file and the batch in work.
+    /// Stops after the batch in work; the file in work is given up and read at the next start.
     pub fn shutdown(mut self) {
         self.stop();
     }
 
     fn stop(&mut self) {
         self.shared.inbox.stop();
+        self.shared.jail.stop();
         self.shared.tracker.stop();
         self.shared.graph.wake();
         for thread in self.threads.drain(..) {
@@ -197,6 +206,8 @@ struct Files {
     missing: bool,
     /// Something failed since the last scan that went through.
     troubled: bool,
+    /// When the last scan of all roots ended.
+    scanned: Instant,
 }
 
 impl Files {
@@ -208,7 +219,7 @@ impl Files {
                 None
             }
         };
-        Self { shared, watch, missing: false, troubled: false }
+        Self { shared, watch, missing: false, troubled: false, scanned: Instant::now() }
     }
 
     fn run(mut self) {
@@ -218,15 +229,29 @@ impl Files {
                 (false, true) => MISSING_EVERY,
                 (false, false) => RESCAN_EVERY,
             };
-            let result = match self.shared.inbox.next(patience) {
+            let due = patience.saturating_sub(self.scanned.elapsed());
+            let rest = if self.shared.jail.process().is_some() { WORKER_IDLE_MAX } else { due };
+            let result = match self.shared.inbox.next(due.min(rest)) {
                 Wake::Stop => return,
-                Wake::Quiet => self.scan_all(),
+                Wake::Quiet => {
+                    self.shared.jail.rest();
+                    if self.scanned.elapsed() < patience {
+                        continue;
+                    }
+                    self.scan_all()
+                }
                 Wake::Changed(Changed { rescan: true, .. }) => self.scan_all(),
                 Wake::Changed(changed) => self.follow(changed),
             };
-            if let Err(error) = result {
-                self.troubled = true;
-                self.shared.tracker.trouble(&error);
+            match result {
+                Ok(()) => {}
+                Err(Error::Stopping) => return,
+                Err(error) => {
+                    self.troubled = true;
+                    // Not at once: what failed would fail again.
+                    self.scanned = Instant::now();
+                    self.shared.tracker.trouble(&error);
+                }
             }
             if self.shared.inbox.is_empty() {
                 tidy(&self.shared);
@@ -241,6 +266,7 @@ impl Files {
     fn scan_all(&mut self) -> Result<(), Error> {
         self.shared.tracker.scanning();
         let index = self.shared.index.clone();
+        self.try_new_passwords()?;
         let roots = index.roots()?;
         self.missing = false;
         if let Some(watch) = &mut self.watch {
@@ -269,7 +295,28 @@ impl Files {
             self.shared.tracker.emit(Event::Trouble { message: trouble });
         }
         self.troubled = false;
+        self.scanned = Instant::now();
         Ok(())
+    }
+
+    /// Locked files are read again when the person's passwords are others than they were.
+    fn try_new_passwords(&self) -> Result<(), Error> {
+        let index = &self.shared.index;
+        let passwords = match self.shared.jail.passwords() {
+            Ok(passwords) => passwords,
+            Err(message) => {
+                self.shared.tracker.emit(Event::Trouble { message });
+                return Ok(());
+            }
+        };
+        let mark = passwords::mark(&passwords);
+        if index.store().read(|c| state::number(c, state::PASSWORDS))? == mark {
+            return Ok(());
+        }
+        index.write("list locked files again", |tx, _| {
+            documents::retry_locked(tx)?;
+            state::set(tx, state::PASSWORDS, mark)
+        })
     }
 
     /// Documents of a root that was removed while its files were being read, or just before a crash.
@@ -355,8 +402,8 @@ impl Files {
         let shared = &self.shared;
         shared.tracker.file_started(&work.path);
         let embedder = shared.embedder();
-        let cutting = Cutting { embedder: embedder.as_deref(), epoch: shared.index.epoch()? };
-        // A panic in an extractor must not take the other files with it.
+        let cutting = Cutting { jail: &shared.jail, embedder: embedder.as_deref(), epoch: shared.index.epoch()? };
+        // A panic over one file must not take the others with it.
         let caught = catch_unwind(AssertUnwindSafe(|| ingest(&shared.index, root, &work.path, &cutting)));
         let ingested = match caught {
             Ok(result) => result?,

@@ -106,8 +106,9 @@ fn compare(found: Found, known: Vec<(PathBuf, Known)>, epoch: i64, whole: bool) 
     for (path, stamp) in files {
         let work = Work { bytes: u64::try_from(stamp.size).unwrap_or(0), path };
         match known.remove(&work.path) {
-            Some(k) if k.stamp == stamp && k.epoch == epoch && !k.stale => {
-                if whole && k.state == State::Failed {
+            Some(k) if k.stamp == stamp && k.epoch == epoch && !k.stale && !k.outdated => {
+                // What could not be read at all may be readable now; what failed in a reader would fail again.
+                if whole && k.state == State::Failed && !k.read {
                     plan.retry.push(work);
                 }
             }

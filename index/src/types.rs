@@ -213,6 +213,14 @@ pub struct Hit {
     pub kind: Kind,
     /// Headings above the passage, outermost first, joined by ` > `; empty where there are none.
     pub heading: String,
+    /// The page or slide where the passage begins.
+    pub page: Option<u32>,
+    /// The sheet, message, attachment or the like that it begins in, such as `sheet Costs`; empty where there is none.
+    pub part: String,
+    /// Who wrote the document, as it says itself.
+    pub author: Option<String>,
+    /// When it was written or sent, in milliseconds since 1970, as it says itself.
+    pub dated: Option<i64>,
     /// First line, from 1.
     pub line_start: u32,
     /// Last line, inclusive.

@@ -205,20 +205,20 @@ impl Source {
         let text = &self.text[quote.clone()];
         let lines_before = self.text[..quote.start].matches('\n').count() as u32;
         let lines_within = text.matches('\n').count() as u32;
-        let (path, first_line, first_byte, verified) = match &self.place {
-            Place::Given(i) => (format!("passage:{}", i + 1), 1, 0, true),
+        let (path, page, first_line, first_byte, verified) = match &self.place {
+            Place::Given(i) => (format!("passage:{}", i + 1), None, 1, 0, true),
             Place::Index(hit) => {
                 let at = hit.byte_start + quote.start;
                 let fresh =
                     index.verify_span(&hit.path, hit.in_file, at, text).map_err(|e| translate::index_error(&e))?;
-                (hit.document_id.clone(), hit.line_start, hit.byte_start, fresh == Freshness::Fresh)
+                (hit.document_id.clone(), hit.page, hit.line_start, hit.byte_start, fresh == Freshness::Fresh)
             }
         };
         Ok(Citation {
             n: 0,
             document_id: path.clone(),
             path,
-            page: None,
+            page,
             line_start: first_line + lines_before,
             line_end: first_line + lines_before + lines_within,
             quote: text.to_owned(),
@@ -240,11 +240,7 @@ fn sources(passages: Passages) -> Vec<Source> {
         Passages::Found(hits) => hits
             .into_iter()
             .map(|hit| Source {
-                title: if hit.heading.is_empty() {
-                    hit.title.clone()
-                } else {
-                    format!("{} > {}", hit.title, hit.heading)
-                },
+                title: translate::title(&hit),
                 text: hit.text.clone(),
                 place: Place::Index(Box::new(hit)),
             })

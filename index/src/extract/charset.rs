@@ -1,7 +1,8 @@
 //! Bytes of unknown charset → text.
 //!
-//! In order: a byte order mark decides; then NULs at every other place mean UTF-16 without one; then bytes that are valid
-//! UTF-8 are UTF-8; then what looks binary is refused; then a guess by letter statistics.
+//! In order: a byte order mark decides; then NULs at every other place mean UTF-16 without one, and three of four places
+//! UTF-32; then bytes that are valid UTF-8 are UTF-8; then what looks binary is refused; then a guess by letter
+//! statistics.
 
 use std::borrow::Cow;
 
@@ -22,6 +23,11 @@ pub(crate) struct Decoded<'a> {
 pub(crate) fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Decoded<'a>, Refusal> {
     if let Some(magic) = binary_magic(bytes) {
         return Err(Refusal::excluded(format!("not text: {magic}")));
+    }
+    // Before UTF-16, whose mark is the first half of this one's.
+    if let Some(text) = utf32(bytes) {
+        check_size(text.len(), limits)?;
+        return Ok(Decoded { text: Cow::Owned(text), in_file: false, charset: "UTF-32" });
     }
     if let Some((encoding, mark)) = Encoding::for_bom(bytes)
         && encoding != UTF_8
@@ -82,6 +88,24 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, chardetng::Utf8Detection::Allow)
 }
 
+/// UTF-32 has a NUL at the high end of every character, with a mark or without one.
+fn utf32(bytes: &[u8]) -> Option<String> {
+    if !bytes.len().is_multiple_of(4) || bytes.len() < 8 {
+        return None;
+    }
+    let little = bytes[3] == 0;
+    let unit = |four: &[u8]| {
+        let four = <[u8; 4]>::try_from(four).unwrap_or_default();
+        if little { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) }
+    };
+    let is_text = |four: &[u8]| char::from_u32(unit(four)).is_some_and(|c| !is_odd(c) && c != '\0');
+    if !bytes.chunks_exact(4).all(is_text) {
+        return None;
+    }
+    let text: String = bytes.chunks_exact(4).filter_map(|four| char::from_u32(unit(four))).collect();
+    Some(text.trim_start_matches('\u{FEFF}').to_owned())
+}
+
 /// UTF-16 has a NUL in every other place for Latin text, and for any script in its spaces and line ends.
 fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     let seen = &bytes[..bytes.len().min(SNIFF_BYTES) & !1];
@@ -94,15 +118,29 @@ fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
         odd += usize::from(pair[1] == 0 && pair[0] != 0);
     }
     let units = seen.len() / 2;
+    let decodes = |encoding: &'static Encoding| {
+        let (text, faults) = encoding.decode_without_bom_handling(seen);
+        let odd_characters = text.chars().filter(|c| is_odd(*c)).count();
+        (!faults && odd_characters * 50 <= units).then(|| text.chars().filter(|c| is_common(*c)).count())
+    };
+    // Latin text: most units have the zero. Other scripts: some do, and the units decode without a fault.
     let (encoding, zeros, other) = if odd > even { (UTF_16LE, odd, even) } else { (UTF_16BE, even, odd) };
-    // Latin text: most units have the zero. Other scripts: some do (spaces), and the units decode without a fault.
-    let plausible = zeros * 50 > units && other * 10 <= zeros;
-    if !plausible {
+    if zeros * 50 > units && other * 10 <= zeros {
+        return decodes(encoding).map(|_| encoding);
+    }
+    // Ideographs have few spaces, and some have a zero of their own (U+4E00). No charset but these has any zero, and one
+    // of the two orders gives nothing but characters that people write with.
+    if even + odd == 0 {
         return None;
     }
-    let (text, faults) = encoding.decode_without_bom_handling(seen);
-    let odd_characters = text.chars().filter(|c| is_odd(*c)).count();
-    (!faults && odd_characters * 50 <= units).then_some(encoding)
+    let read = [UTF_16LE, UTF_16BE].map(|encoding| (decodes(encoding).unwrap_or(0), encoding));
+    read.into_iter().filter(|(common, _)| common * 20 >= units * 19).max_by_key(|(common, _)| *common).map(|(_, e)| e)
+}
+
+/// Letters and marks of the scripts that most texts are in: Latin to Thai, kana, ideographs, Hangul, wide forms.
+fn is_common(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{E7F}' | '\u{2000}'..='\u{206F}' | '\u{20A0}'..='\u{20BF}' | '\u{3000}'..='\u{30FF}')
+        || matches!(c, '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF00}'..='\u{FFEF}')
 }
 
 fn is_odd(c: char) -> bool {
@@ -122,7 +160,7 @@ fn looks_binary(bytes: &[u8]) -> bool {
 /// Formats that are told by their first bytes, whatever the file is called.
 fn binary_magic(bytes: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(&[u8], &str)] = &[
-        (b"%PDF-", "a PDF"),
+        (b"%PDF-", "PDF, no extractor for this kind yet"),
         (b"PK\x03\x04", "a ZIP archive or office document"),
         (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "an office document of the old format"),
         (b"{\\rtf", "RTF, no extractor for this kind yet"),
@@ -209,6 +247,23 @@ mod tests {
                 let mut marked = if big { vec![0xFE, 0xFF] } else { vec![0xFF, 0xFE] };
                 marked.extend(&body);
                 assert_eq!(read(&marked).unwrap().0, text);
+            }
+        }
+    }
+
+    #[test]
+    fn utf16_of_ideographs_with_nothing_but_line_ends_between() {
+        let text = "租客不得在墙上打孔，如有违反，须在退租之前自行修补，或者从押金中扣除相应的费用，具体数额由双方协商确定，\n";
+        assert_eq!(read(&utf16(&text.repeat(3), false)).unwrap().0, text.repeat(3));
+    }
+
+    #[test]
+    fn utf32_with_and_without_mark() {
+        for text in ["\u{FEFF}plain text 文\n", "plain text 文\n"] {
+            let little: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+            let big: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
+            for bytes in [little, big] {
+                assert_eq!(read(&bytes).unwrap(), ("plain text 文\n".to_owned(), "UTF-32", false));
             }
         }
     }

@@ -36,13 +36,28 @@ pub enum Format {
     Eml,
     /// A mailbox: mails one after another.
     Mbox,
-    /// PDF.
-    Pdf,
+    /// A book.
+    Epub,
+    /// A saved web page with its pictures.
+    Mhtml,
+    /// A notebook of Jupyter.
+    Notebook,
+    /// Pages, Numbers and Keynote.
+    IWork,
+    /// A ZIP archive.
+    Zip,
+    /// One file packed by gzip.
+    Gzip,
+    /// Org.
+    Org,
+    /// LaTeX.
+    Latex,
+    /// reStructuredText.
+    Rst,
 }
 
 /// Extensions of formats that are known, are not text, and have no extractor yet.
-const NO_EXTRACTOR_YET: &[&str] =
-    &["doc", "ppt", "xls", "epub", "msg", "rtf", "one", "pages", "numbers", "key", "ipynb", "djvu", "mobi"];
+const NO_EXTRACTOR_YET: &[&str] = &["pdf", "doc", "ppt", "xls", "msg", "rtf", "one", "djvu", "mobi"];
 
 /// Extensions of media, archives and programs: there is no text to extract.
 const NO_TEXT: &[&str] = &[
@@ -68,8 +83,6 @@ const NO_TEXT: &[&str] = &[
     "mov",
     "avi",
     "webm",
-    "zip",
-    "gz",
     "xz",
     "bz2",
     "zst",
@@ -124,7 +137,6 @@ impl Format {
         }
         Ok(match extension {
             "md" | "markdown" | "mdown" | "mkd" | "mdx" => Self::Markdown,
-            "pdf" => Self::Pdf,
             "html" | "htm" | "xhtml" => Self::Html,
             "docx" | "docm" | "dotx" | "dotm" => Self::Docx,
             "pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm" => Self::Pptx,
@@ -132,7 +144,16 @@ impl Format {
             "odt" | "ott" | "odm" | "fodt" => Self::Odt,
             "ods" | "ots" | "fods" => Self::Ods,
             "odp" | "otp" | "odg" | "fodp" | "fodg" => Self::Odp,
-            "eml" => Self::Eml,
+            "epub" => Self::Epub,
+            "mht" | "mhtml" => Self::Mhtml,
+            "ipynb" => Self::Notebook,
+            "pages" | "numbers" | "key" => Self::IWork,
+            "zip" => Self::Zip,
+            "gz" => Self::Gzip,
+            "org" => Self::Org,
+            "tex" | "ltx" | "latex" => Self::Latex,
+            "rst" => Self::Rst,
+            "eml" | "emlx" => Self::Eml,
             "mbox" | "mbx" => Self::Mbox,
             _ if CODE.contains(&extension) => Self::Code,
             _ if DATA.contains(&extension) => Self::Data,
@@ -148,20 +169,29 @@ impl Format {
         sniff::format_of(name, bytes).map_or_else(|| Self::of_name(name), Ok)
     }
 
+    /// Whether its files are packed as ZIP.
+    pub(crate) fn is_packed(self) -> bool {
+        use Format::{Docx, Epub, IWork, Odp, Ods, Odt, Pptx, Xlsx, Zip};
+        matches!(self, Docx | Pptx | Xlsx | Odt | Ods | Odp | Epub | IWork | Zip)
+    }
+
     /// The kind of document it makes, as filters and listings name it.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Text => Kind::Text,
+            Self::Text | Self::Org | Self::Latex | Self::Rst => Kind::Text,
             Self::Markdown => Kind::Markdown,
-            Self::Html => Kind::Html,
+            Self::Html | Self::Mhtml => Kind::Html,
             Self::Code => Kind::Code,
             Self::Data => Kind::Data,
             Self::Docx | Self::Odt | Self::LockedOffice => Kind::Document,
             Self::Xlsx | Self::Ods => Kind::Spreadsheet,
             Self::Pptx | Self::Odp => Kind::Presentation,
             Self::Eml | Self::Mbox => Kind::Mail,
-            Self::Pdf => Kind::Pdf,
+            Self::Epub => Kind::Book,
+            Self::Notebook => Kind::Notebook,
+            Self::IWork => Kind::Document,
+            Self::Zip | Self::Gzip => Kind::Archive,
         }
     }
 }
@@ -175,6 +205,6 @@ mod tests {
         assert_eq!(Format::of_name(Path::new("a/B.MD")), Ok(Format::Markdown));
         assert_eq!(Format::of_name(Path::new("x.htm")), Ok(Format::Html));
         assert_eq!(Format::of_name(Path::new("README")), Ok(Format::Text));
-        assert_eq!(Format::of_name(Path::new("x.pages")).unwrap_err().reason, "no extractor for this kind yet");
+        assert_eq!(Format::of_name(Path::new("x.djvu")).unwrap_err().reason, "no extractor for this kind yet");
     }
 }

@@ -167,6 +167,17 @@ pub struct Part {
     pub name: Option<String>,
 }
 
+impl Part {
+    /// Its name as a person would say it: `sheet Costs`, `page 3`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} {name}", self.kind.name()),
+            None => format!("{} {}", self.kind.name(), self.number),
+        }
+    }
+}
+
 /// What a part of a document is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartKind {
@@ -192,6 +203,14 @@ impl PartKind {
     /// All kinds, in the order of their stored numbers.
     pub const ALL: [Self; 8] =
         [Self::Page, Self::Sheet, Self::Slide, Self::Chapter, Self::Message, Self::Attachment, Self::Cell, Self::File];
+
+    pub(crate) fn stored(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_stored(number: i64) -> Option<Self> {
+        usize::try_from(number).ok().and_then(|n| Self::ALL.get(n)).copied()
+    }
 
     /// The word for it.
     #[must_use]
@@ -244,13 +263,21 @@ pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extra
     let format = Format::of(name, bytes)?;
     let extracted = match format {
         Format::Markdown => formats::markdown::extract(bytes, context.limits)?,
-        Format::Pdf => formats::pdf::extract(bytes, context)?,
         Format::Html => formats::html::extract(bytes, context.limits)?,
         Format::Docx => formats::ooxml::docx::extract(bytes, context)?,
         Format::Pptx => formats::ooxml::pptx::extract(bytes, context)?,
         Format::Xlsx => formats::ooxml::xlsx::extract(bytes, context)?,
         Format::LockedOffice => formats::ooxml::locked::extract(name, bytes, context)?,
         Format::Odt | Format::Ods | Format::Odp => formats::odf::extract(bytes, context)?,
+        Format::Epub => formats::epub::extract(bytes, context)?,
+        Format::Mhtml => formats::mhtml::extract(bytes, context)?,
+        Format::Notebook => formats::notebook::extract(bytes, context)?,
+        Format::IWork => formats::iwork::extract(bytes, context)?,
+        Format::Zip => formats::archive::extract(bytes, context)?,
+        Format::Gzip => formats::archive::gzip(name, bytes, context)?,
+        Format::Org => formats::org::extract(bytes, context.limits)?,
+        Format::Latex => formats::latex::extract(bytes, context.limits)?,
+        Format::Rst => formats::rst::extract(bytes, context.limits)?,
         Format::Eml => formats::mail::extract(bytes, context)?,
         Format::Mbox => formats::mbox::extract(bytes, context)?,
         Format::Text | Format::Code | Format::Data => formats::plain::extract(bytes, context.limits)?,

@@ -2,8 +2,8 @@
 
 use std::io::{Cursor, Read};
 
-use zip::ZipArchive;
 use zip::result::ZipError;
+use zip::{CompressionMethod, ZipArchive};
 
 use super::{Budget, Refusal};
 use crate::types::State;
@@ -26,6 +26,15 @@ pub(crate) struct Package<'a> {
     budget: Budget,
 }
 
+/// What a member is, without its content.
+pub(crate) struct Member {
+    pub name: String,
+    pub encrypted: bool,
+    pub is_folder: bool,
+    pub is_link: bool,
+    pub bytes: u64,
+}
+
 impl<'a> Package<'a> {
     /// Opens it; reads the list of members only.
     ///
@@ -37,7 +46,7 @@ impl<'a> Package<'a> {
         if entries >= 4 * MEMBERS_MAX {
             return Err(Refusal::failed("it is packed with too many members"));
         }
-        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|e| Refusal::failed(format!("it is broken: {e}")))?;
+        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(refusal_of)?;
         if zip.len() > MEMBERS_MAX {
             return Err(Refusal::failed(format!("it is packed with {} members, too many", zip.len())));
         }
@@ -64,9 +73,38 @@ impl<'a> Package<'a> {
         Ok(())
     }
 
+    /// How many members there are.
+    pub(crate) fn len(&self) -> usize {
+        self.zip.len()
+    }
+
+    /// Names of all members.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.zip.file_names()
+    }
+
+    /// What the member at this place of the list is; `None` where its header is broken.
+    pub(crate) fn member(&mut self, index: usize) -> Option<Member> {
+        let file = self.zip.by_index_raw(index).ok()?;
+        Some(Member {
+            name: file.name().to_owned(),
+            encrypted: file.encrypted(),
+            is_folder: file.is_dir(),
+            is_link: file.is_symlink(),
+            bytes: file.size(),
+        })
+    }
+
     /// Whether there is a member of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.index_of(name).is_some()
+    }
+
+    /// Whether the member is packed in one of the two ways that all programs know.
+    pub(crate) fn is_packed_usually(&mut self, name: &str) -> bool {
+        let index = self.index_of(name);
+        let file = index.and_then(|index| self.zip.by_index_raw(index).ok());
+        file.is_some_and(|f| matches!(f.compression(), CompressionMethod::Stored | CompressionMethod::Deflated))
     }
 
     /// The member of that name; names in office documents do not tell case apart.
@@ -131,6 +169,7 @@ fn refusal_of(error: ZipError) -> Refusal {
     match error {
         ZipError::InvalidPassword => Refusal::locked(),
         ZipError::UnsupportedArchive(what) if what == ZipError::PASSWORD_REQUIRED => Refusal::locked(),
+        ZipError::InvalidArchive(_) => Refusal::failed("it is broken: it is cut off, or no ZIP file at all"),
         other => Refusal::failed(format!("it is broken: {other}")),
     }
 }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{path_bytes, path_of};
 use crate::error::{Doing, Error};
+use crate::limits::EXTRACTORS_VERSION;
 use crate::types::{Counts, FileInfo, FilesQuery, Kind, State};
 
 /// What tells a changed file from an unchanged one without reading it.
@@ -35,10 +36,12 @@ pub(crate) struct Document {
     pub in_file: bool,
     pub text_bytes: i64,
     pub unembedded: i64,
+    pub author: Option<String>,
+    pub dated: Option<i64>,
 }
 
 const COLUMNS: &str = "id, path, state, kind, size, mtime, ctime, inode, epoch, hash, title, stale, language, in_file,
-                       text_bytes, unembedded";
+                       text_bytes, unembedded, author, dated";
 
 fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
     Ok(Document {
@@ -55,6 +58,8 @@ fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
         in_file: row.get(13)?,
         text_bytes: row.get(14)?,
         unembedded: row.get(15)?,
+        author: row.get(16)?,
+        dated: row.get(17)?,
     })
 }
 
@@ -104,18 +109,26 @@ pub(crate) struct Known {
     pub epoch: i64,
     pub state: State,
     pub stale: bool,
+    /// Its content was read, whatever came of it.
+    pub read: bool,
+    /// It gave no text, to extractors older than these.
+    pub outdated: bool,
 }
 
 /// All known files at the path or below it.
 pub(crate) fn known_below(connection: &Connection, path: &Path) -> Result<Vec<(PathBuf, Known)>, Error> {
     let (from, to) = range_below(path);
-    let sql = "SELECT path, size, mtime, ctime, inode, epoch, state, stale FROM documents
+    let sql = "SELECT path, size, mtime, ctime, inode, epoch, state, stale, hash IS NOT NULL,
+                   text_bytes = 0 AND extractors < ?4 FROM documents
                WHERE path = ?1 OR (path >= ?2 AND path < ?3)";
     let mut query = connection.prepare_cached(sql).doing("list documents")?;
-    let rows = query.query_map(params![path_bytes(path), from, to], |row| {
+    let rows = query.query_map(params![path_bytes(path), from, to, EXTRACTORS_VERSION], |row| {
         let stamp = Stamp { size: row.get(1)?, mtime: row.get(2)?, ctime: row.get(3)?, inode: row.get(4)? };
         let (epoch, state) = (row.get(5)?, State::from_number(row.get(6)?));
-        Ok((path_of(row.get(0)?), Known { stamp, epoch, state, stale: row.get(7)? }))
+        Ok((
+            path_of(row.get(0)?),
+            Known { stamp, epoch, state, stale: row.get(7)?, read: row.get(8)?, outdated: row.get(9)? },
+        ))
     });
     rows.and_then(Iterator::collect).doing("list documents")
 }
@@ -150,6 +163,10 @@ pub(crate) struct Outcome<'a> {
     pub text_bytes: usize,
     pub passages: usize,
     pub unembedded: usize,
+    pub author: Option<&'a str>,
+    pub dated: Option<i64>,
+    /// The language that the document declares.
+    pub declared: Option<&'a str>,
 }
 
 impl<'a> Outcome<'a> {
@@ -177,6 +194,9 @@ impl<'a> Outcome<'a> {
             text_bytes: 0,
             passages: 0,
             unembedded: 0,
+            author: None,
+            dated: None,
+            declared: None,
         }
     }
 }
@@ -184,12 +204,13 @@ impl<'a> Outcome<'a> {
 /// Writes the row and gives its id.
 pub(crate) fn put(connection: &Connection, o: &Outcome<'_>, now: i64) -> Result<i64, Error> {
     let sql = "INSERT INTO documents (path, state, reason, since, kind, size, mtime, ctime, inode, epoch, hash, title,
-                   keywords, language, in_file, text_bytes, passages, unembedded)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                   keywords, language, in_file, text_bytes, passages, unembedded, author, dated, declared, extractors)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
                ON CONFLICT (path) DO UPDATE SET state = ?2, reason = ?3,
                    since = CASE WHEN state = ?2 AND reason IS ?3 AND hash IS ?11 THEN since ELSE ?4 END, kind = ?5, size = ?6, mtime = ?7,
                    ctime = ?8, inode = ?9, epoch = ?10, stale = 0, hash = ?11, title = ?12, keywords = ?13, language = ?14,
-                   in_file = ?15, text_bytes = ?16, passages = ?17, unembedded = ?18
+                   in_file = ?15, text_bytes = ?16, passages = ?17, unembedded = ?18, author = ?19, dated = ?20,
+                   declared = ?21, extractors = ?22
                RETURNING id";
     let values = params![
         path_bytes(o.path),
@@ -210,6 +231,10 @@ pub(crate) fn put(connection: &Connection, o: &Outcome<'_>, now: i64) -> Result<
         count(o.text_bytes),
         count(o.passages),
         count(o.unembedded),
+        o.author,
+        o.dated,
+        o.declared,
+        EXTRACTORS_VERSION,
     ];
     connection.prepare_cached(sql).and_then(|mut s| s.query_row(values, |row| row.get(0))).doing("store a document")
 }
@@ -249,6 +274,13 @@ pub(crate) fn delete(connection: &Connection, id: i64) -> Result<(), Error> {
         .prepare_cached("DELETE FROM documents WHERE id = ?1")
         .and_then(|mut s| s.execute([id]))
         .doing("remove a document")?;
+    Ok(())
+}
+
+/// Locked files are to be tried again: the passwords are others.
+pub(crate) fn retry_locked(connection: &Connection) -> Result<(), Error> {
+    let sql = "UPDATE documents SET stale = 1 WHERE state = ?1";
+    connection.execute(sql, [State::Locked.number()]).doing("list locked files again")?;
     Ok(())
 }
 

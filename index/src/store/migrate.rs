@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Doing, Error};
 
 /// Append only; `user_version` counts how many were applied.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql"), include_str!("migrations/0002_parts.sql")];
 
 /// Brings the schema up to date; does nothing when it is.
 pub(crate) fn migrate(connection: &mut Connection, dir: &Path) -> Result<(), Error> {

@@ -4,6 +4,7 @@ pub(crate) mod documents;
 pub(crate) mod forgotten;
 pub(crate) mod fulltext;
 mod migrate;
+pub(crate) mod parts;
 pub(crate) mod passages;
 pub(crate) mod roots;
 pub(crate) mod state;

@@ -9,6 +9,8 @@ pub(crate) const EPOCH: &str = "epoch";
 pub(crate) const EMBEDDER: &str = "embedder";
 pub(crate) const DIMENSIONS: &str = "dimensions";
 pub(crate) const TERMS_VERSION: &str = "terms";
+/// Which passwords locked files were last tried with.
+pub(crate) const PASSWORDS: &str = "passwords";
 /// Passages deleted since the full text was last compacted.
 pub(crate) const DEAD: &str = "dead";
 

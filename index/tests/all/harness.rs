@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use satchel_index::{EmbedError, Embedder, Event, FileInfo, FilesQuery, Index, Indexer, Mode, Query, State};
+use satchel_index::{
+    EmbedError, Embedder, Event, FileInfo, FilesQuery, Index, Indexer, Jail, Mode, Query, State, WorkerCommand,
+};
 
 /// Longest wait for anything in these tests; a loaded machine needs some of it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,9 +71,20 @@ impl Embedder for Words {
     }
 }
 
+/// Where the files of a test are read: in a real worker.
+pub fn jail() -> Arc<Jail> {
+    Arc::new(Jail::new(worker("read"), u64::MAX))
+}
+
+/// A worker that does what the word says; see `bin/worker.rs`.
+pub fn worker(what: &str) -> WorkerCommand {
+    WorkerCommand { program: env!("CARGO_BIN_EXE_satchel-index-test-worker").into(), args: vec![what.into()] }
+}
+
 pub struct Bench {
     pub dir: tempfile::TempDir,
     pub index: Index,
+    pub jail: Arc<Jail>,
     pub embedder: Arc<Words>,
     pub events: Arc<Mutex<Vec<Event>>>,
     pub indexer: Option<Indexer>,
@@ -84,14 +97,17 @@ impl Bench {
         std::fs::create_dir(dir.path().join("files")).unwrap();
         let index = Index::open(&dir.path().join("index")).unwrap();
         index.add_root(&dir.path().join("files")).unwrap();
-        Self { dir, index, embedder: Words::new(), events: Arc::default(), indexer: None }
+        Self { dir, index, jail: jail(), embedder: Words::new(), events: Arc::default(), indexer: None }
     }
 
     pub fn start(&mut self) {
+        // One that was stopped stays so.
+        self.jail = jail();
         let events = Arc::clone(&self.events);
         let tell = move |event| events.lock().unwrap().push(event);
         let embedder: Arc<dyn Embedder> = self.embedder.clone();
-        self.indexer = Some(Indexer::start(self.index.clone(), Some(embedder), Box::new(tell)).unwrap());
+        self.indexer =
+            Some(Indexer::start(self.index.clone(), Arc::clone(&self.jail), Some(embedder), Box::new(tell)).unwrap());
         self.settle();
     }
 

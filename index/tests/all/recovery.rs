@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use satchel_index::{Error, FilesQuery, Index, Indexer, Mode, State};
 
-use crate::harness::{Bench, PATIENCE, Rng, Words};
+use crate::harness::{Bench, PATIENCE, Rng, Words, jail};
 
 const CHILD: &str = "SATCHEL_INDEX_TEST_CHILD";
 const FILES: usize = 150;
@@ -22,7 +22,7 @@ fn child_indexes() {
         // The parent reads this to kill in the midst of work.
         let _ = writeln!(std::io::stderr(), "{event:?}");
     };
-    let indexer = Indexer::start(index, Some(Words::new()), Box::new(told)).unwrap();
+    let indexer = Indexer::start(index, jail(), Some(Words::new()), Box::new(told)).unwrap();
     assert!(indexer.wait_idle(PATIENCE));
     let _ = writeln!(std::io::stderr(), "done");
     // Killed here at the latest.
@@ -70,7 +70,7 @@ fn killed_at_random_instants() {
     }
     assert_eq!(kills, 25, "the child ended by itself");
     let index = Index::open(&dir.path().join("index")).unwrap();
-    let mut bench = Bench { dir, index, embedder, events, indexer: None };
+    let mut bench = Bench { dir, index, jail: jail(), embedder, events, indexer: None };
     bench.start();
     for i in 0..FILES {
         assert_eq!(bench.find(&format!("unique{i}x")), [format!("f{i}.md")]);
@@ -100,7 +100,7 @@ fn a_second_opening_is_refused() {
 fn a_crash_between_text_and_vectors_only_delays_the_vectors() {
     let mut bench = Bench::new();
     bench.write("a.txt", "porcupine");
-    let words_only = Indexer::start(bench.index.clone(), None, Box::new(|_| {})).unwrap();
+    let words_only = Indexer::start(bench.index.clone(), jail(), None, Box::new(|_| {})).unwrap();
     assert!(words_only.wait_idle(PATIENCE));
     words_only.shutdown();
     assert_eq!(bench.find("porcupine"), ["a.txt"]);

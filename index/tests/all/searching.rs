@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use satchel_index::{Embedder, Error, Filter, Indexer, Kind, Mode, Query, State};
 
-use crate::harness::{Bench, PATIENCE, Words};
+use crate::harness::{Bench, PATIENCE, Words, jail};
 
 #[test]
 fn hits_point_into_the_file() {
@@ -91,7 +91,7 @@ fn filters_hold_in_every_mode_and_lose_nothing() {
 fn an_embedder_may_come_late_and_change() {
     let mut bench = Bench::new();
     bench.write("a.txt", "the capybara bathes");
-    let indexer = Indexer::start(bench.index.clone(), None, Box::new(|_| {})).unwrap();
+    let indexer = Indexer::start(bench.index.clone(), jail(), None, Box::new(|_| {})).unwrap();
     assert!(indexer.wait_idle(PATIENCE));
     assert_eq!(bench.state("a.txt"), Some(State::Indexed));
     assert!(matches!(

@@ -1,5 +1,6 @@
 //! HTML: readable text, taken from the tokenizer's stream. No tree is built, so nesting costs nothing.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use html5ever::tendril::StrTendril;
@@ -11,6 +12,12 @@ use crate::limits::TITLE_BYTES_MAX;
 
 /// Elements whose text is never for reading.
 const HIDDEN: &[&str] = &["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "noframes"];
+
+/// Attributes of one element; pages have some dozen.
+const ATTRIBUTES_MAX: usize = 1000;
+
+/// Bytes in which a page's charset is looked for.
+const META_BYTES: usize = 64 << 10;
 
 /// Elements around the text of a page: menus and the like.
 const FURNITURE: &[&str] = &["nav", "footer", "aside", "menu", "form"];
@@ -54,10 +61,11 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Extracted, Refusa
         }
         _ => charset::decode(bytes, limits)?,
     };
-    let mut out = read(&decoded.text, limits, true);
+    let page = with_short_tags(&decoded.text);
+    let mut out = read(&page, limits, true);
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     if letters(&out.text) < 200 {
-        let whole = read(&decoded.text, limits, false);
+        let whole = read(&page, limits, false);
         // An unclosed <nav> swallows the page: then the furniture is the page.
         if letters(&whole.text) > 4 * letters(&out.text) {
             out = whole;
@@ -70,18 +78,66 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Extracted, Refusa
     Ok(out)
 }
 
-/// The charset of `<meta charset=…>` within the first kilobytes, as browsers look for it.
+/// Cuts elements with more than [`ATTRIBUTES_MAX`] attributes: the tokenizer compares each with all others.
+fn with_short_tags(html: &str) -> Cow<'_, str> {
+    let (bytes, mut out, mut copied, mut at) = (html.as_bytes(), String::new(), 0, 0);
+    while at < bytes.len() {
+        at += 1;
+        if bytes[at - 1] != b'<' || !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
+            continue;
+        }
+        let (mut attributes, mut quote, mut cut) = (0, None, None);
+        while at < bytes.len() && (quote.is_some() || !matches!(bytes[at], b'>' | b'<')) {
+            match (bytes[at], quote) {
+                (b'"' | b'\'', None) if bytes[at - 1] == b'=' => quote = Some(bytes[at]),
+                (byte, Some(open)) if byte == open => quote = None,
+                (byte, None) if byte.is_ascii_whitespace() || byte == b'/' => {
+                    attributes += 1;
+                    if attributes > ATTRIBUTES_MAX && cut.is_none() {
+                        cut = Some(at);
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        if let Some(cut) = cut {
+            out.push_str(&html[copied..cut]);
+            copied = at;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(html);
+    }
+    out.push_str(&html[copied..]);
+    Cow::Owned(out)
+}
+
+/// The charset that a `<meta>` element declares. Browsers look at the first kilobyte; pages with long scripts before it
+/// are read by what they say too.
 fn declared_charset(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
-    let head = bytes[..bytes.len().min(4096)].to_ascii_lowercase();
-    let at = head.windows(8).position(|w| w == b"charset=")? + 8;
-    let label: Vec<u8> = head[at..]
-        .iter()
-        .copied()
-        .skip_while(|b| matches!(b, b'"' | b'\'' | b' '))
-        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':'))
-        .take(40)
-        .collect();
-    encoding_rs::Encoding::for_label(&label)
+    let head = bytes[..bytes.len().min(META_BYTES)].to_ascii_lowercase();
+    let mut rest = &head[..];
+    while let Some(at) = find(rest, b"<meta") {
+        rest = &rest[at + 5..];
+        let tag = &rest[..rest.iter().position(|&b| b == b'>').unwrap_or(rest.len())];
+        let Some(at) = find(tag, b"charset=") else { continue };
+        let label: Vec<u8> = tag[at + 8..]
+            .iter()
+            .copied()
+            .skip_while(|b| matches!(b, b'"' | b'\'' | b' '))
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':'))
+            .take(40)
+            .collect();
+        if let Some(encoding) = encoding_rs::Encoding::for_label(&label) {
+            return Some(encoding);
+        }
+    }
+    None
+}
+
+fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
+    bytes.windows(word.len()).position(|w| w == word)
 }
 
 fn read(html: &str, limits: &Limits, skip_furniture: bool) -> Extracted {
@@ -290,6 +346,20 @@ mod tests {
         let mut bytes = b"<meta charset=\"windows-1251\"><p>".to_vec();
         bytes.extend(encoding_rs::WINDOWS_1251.encode("Мир").0.iter());
         assert_eq!(extract(&bytes, &Limits::default()).unwrap().text.trim(), "Мир");
+    }
+
+    #[test]
+    fn a_charset_behind_long_scripts_counts_too() {
+        let mut bytes =
+            format!("<script>var charset=\"x\";{}</script><meta charset=koi8-r><p>", " ".repeat(9000)).into_bytes();
+        bytes.extend(encoding_rs::KOI8_R.encode("Мир").0.iter());
+        assert_eq!(extract(&bytes, &Limits::default()).unwrap().text.trim(), "Мир");
+    }
+
+    #[test]
+    fn many_attributes_are_cut() {
+        let many: String = (0..100_000).map(|i| format!(" a{i}=1")).collect();
+        assert_eq!(read_str(&format!("<p{many}>one</p><p title=\"a > b\">two</p>")).text, "one\n\ntwo\n\n");
     }
 
     #[test]

@@ -65,11 +65,20 @@ pub(crate) struct Seen {
 /// # Errors
 /// Its parts are nested beyond reason.
 pub(crate) fn read(raw: &[u8], context: &Context<'_>, draft: &mut Draft<'_>) -> Result<Option<Seen>, Refusal> {
-    if nested_parts(raw) > NESTED_MAX {
-        return Err(Refusal::failed(format!("the mail nests more than {NESTED_MAX} parts")));
-    }
+    refuse_nesting(raw)?;
     let Some(message) = MessageParser::default().parse(raw) else { return Ok(None) };
     Ok(Some(mail(&message, raw, context, draft)))
+}
+
+/// Refuses what the parser would build too deep.
+///
+/// # Errors
+/// Its parts are nested beyond reason.
+pub(crate) fn refuse_nesting(raw: &[u8]) -> Result<(), Refusal> {
+    match nested_parts(raw) {
+        0..=NESTED_MAX => Ok(()),
+        _ => Err(Refusal::failed(format!("the mail nests more than {NESTED_MAX} parts"))),
+    }
 }
 
 /// How often a type is named that holds further parts.
