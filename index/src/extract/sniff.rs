@@ -101,6 +101,7 @@ fn is_mail(head: &[u8]) -> bool {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
             return false;
         }
+        known += usize::from(name.eq_ignore_ascii_case("mime-version"));
         known += usize::from(MAIL_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header)));
     }
     known >= 3

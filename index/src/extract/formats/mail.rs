@@ -18,6 +18,9 @@ const HEADER_BYTES_MAX: usize = 4 << 10;
 /// Attachments of one mail that are read.
 const ATTACHMENTS_MAX: usize = 1000;
 
+/// How a text begins that is encrypted.
+const PGP_MARK: &str = "-----BEGIN PGP MESSAGE-----";
+
 /// Parts that may hold further parts. The parser builds them in one another and takes them down by recursion, so that
 /// their number bounds the stack it needs.
 const NESTED_MAX: usize = 2000;
@@ -176,7 +179,7 @@ fn body_text(part: &MessagePart<'_>, raw: &[u8], context: &Context<'_>) -> Strin
         PartType::Html(html) => {
             html::extract(html.as_bytes(), context.limits).map(|read| read.text).unwrap_or_default()
         }
-        PartType::Text(text) if !text.trim_start().starts_with("-----BEGIN PGP MESSAGE-----") => {
+        PartType::Text(text) if !text.trim_start().starts_with(PGP_MARK) => {
             // A part that does not say in which charset it is, or says it wrong, is read as a file would be.
             let start = usize::try_from(part.raw_body_offset()).unwrap_or(usize::MAX);
             let end = usize::try_from(part.raw_end_offset()).unwrap_or(usize::MAX);
@@ -191,14 +194,14 @@ fn body_text(part: &MessagePart<'_>, raw: &[u8], context: &Context<'_>) -> Strin
 
 fn is_encrypted(part: &MessagePart<'_>) -> bool {
     let Some(kind) = part.content_type() else {
-        return matches!(&part.body, PartType::Text(text) if text.contains("-----BEGIN PGP MESSAGE-----"));
+        return matches!(&part.body, PartType::Text(text) if text.contains(PGP_MARK));
     };
     match (kind.ctype(), kind.subtype().unwrap_or_default()) {
         ("multipart", "encrypted") => true,
         ("application", "pkcs7-mime" | "x-pkcs7-mime") => {
             !kind.attribute("smime-type").is_some_and(|t| t.eq_ignore_ascii_case("signed-data"))
         }
-        _ => matches!(&part.body, PartType::Text(text) if text.contains("-----BEGIN PGP MESSAGE-----")),
+        _ => matches!(&part.body, PartType::Text(text) if text.contains(PGP_MARK)),
     }
 }
 
@@ -225,6 +228,9 @@ fn attachment(part: &MessagePart<'_>, number: u32, context: &Context<'_>, draft:
     let hangs_on = part.content_disposition().is_some_and(|d| d.is_attachment());
     // Pictures of the text itself, signatures and the marks of encryption are nothing a person looks for.
     if (is("image") && !hangs_on) || subtype.contains("signature") || subtype == "pgp-encrypted" {
+        return false;
+    }
+    if part.contents().starts_with(PGP_MARK.as_bytes()) {
         return false;
     }
     let name = part.attachment_name().map(|n| short(n, TITLE_BYTES_MAX)).unwrap_or_default();

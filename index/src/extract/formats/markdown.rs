@@ -31,7 +31,7 @@ fn outline(text: &str, limits: &Limits, out: &mut Extracted) {
     let options =
         Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_TABLES | Options::ENABLE_HEADING_ATTRIBUTES;
     let mut heading: Option<Heading> = None;
-    let mut in_front_matter = false;
+    let (mut in_front_matter, mut in_code) = (false, false);
     for (event, range) in Parser::new_ext(&text[mark..], options).into_offset_iter() {
         match event {
             Event::Start(Tag::MetadataBlock(MetadataBlockKind::YamlStyle)) => in_front_matter = true,
@@ -46,6 +46,9 @@ fn outline(text: &str, limits: &Limits, out: &mut Extracted) {
                     out.headings.push(done);
                 }
             }
+            Event::Start(Tag::CodeBlock(_)) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Text(part) if !in_code && heading.is_none() => inline_tags(&part, out),
             Event::Text(part) | Event::Code(part) => {
                 if let Some(open) = heading.as_mut().filter(|h| h.text.len() < 4 * TITLE_BYTES_MAX) {
                     open.text.push_str(&part);
@@ -81,6 +84,22 @@ fn front_matter(yaml: &str, out: &mut Extracted) {
                 keyword(item, out);
             }
         }
+    }
+}
+
+/// Tags that stand in the text of notes, such as `#home/garden`: not numbers, not anchors in addresses, not colours.
+fn inline_tags(text: &str, out: &mut Extracted) {
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        if c == '#' && (before.is_whitespace() || before == '(') {
+            let tag = &text[at + 1..];
+            let end = tag.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '/')).unwrap_or(tag.len());
+            let tag = tag[..end].trim_end_matches(['-', '/']);
+            if tag.chars().any(char::is_alphabetic) && !out.keywords.iter().any(|k| k == tag) {
+                keyword(tag, out);
+            }
+        }
+        before = c;
     }
 }
 
@@ -121,6 +140,14 @@ mod tests {
         );
         assert_eq!(got.title.as_deref(), Some("Heat pump: notes"));
         assert_eq!(got.keywords, ["home", "energy", "winter"]);
+    }
+
+    #[test]
+    fn inline_tags_are_keywords() {
+        let got =
+            read("Plant #home/garden and (#spring-2026), not #12, x#y, or http://a/#b.\n\n```\n#no\n```\n\n`#code`\n");
+        assert_eq!(got.keywords, ["home/garden", "spring-2026"]);
+        assert_eq!(read("[[Note|alias]] #todo").keywords, ["todo"]);
     }
 
     #[test]

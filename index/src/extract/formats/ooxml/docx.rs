@@ -123,7 +123,11 @@ impl Story<'_, '_, '_> {
                 }
                 Node::Start(tag) => self.start(&tag, &mut place)?,
                 Node::End(name) => self.end(&name, &mut place),
-                Node::Text(text) if place.in_text && !place.is_hidden => self.draft.push(&text),
+                // An invisible sign between a function and what it is of, as in "sin θ".
+                Node::Text(text) if text == "\u{2061}" => self.draft.separate(Gap::Space),
+                Node::Text(text) if place.in_text && !place.is_hidden => {
+                    self.draft.push(&text.replace('\u{2061}', " "))
+                }
                 Node::Text(_) => {}
             }
         }

@@ -206,7 +206,13 @@ fn cells(text: &str, shared: &Strings, formats: &Formats, draft: &mut Draft<'_>)
             Node::End(name) => match &*name {
                 "v" | "t" => in_value = false,
                 "c" => {
-                    draft.push(&std::mem::take(&mut cell).shown(shared, formats));
+                    // A cell may have several lines; a row has one.
+                    let shown = std::mem::take(&mut cell).shown(shared, formats);
+                    draft.push(&if shown.contains(['\n', '\r']) {
+                        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+                    } else {
+                        shown
+                    });
                     draft.separate(Gap::Tab);
                 }
                 "row" => draft.separate(Gap::Line),

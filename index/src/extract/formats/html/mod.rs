@@ -1,6 +1,9 @@
 //! HTML: readable text, taken from the tokenizer's stream. No tree is built, so nesting costs nothing.
 
-use std::borrow::Cow;
+mod about;
+mod hiding;
+mod source;
+
 use std::cell::RefCell;
 
 use html5ever::tendril::StrTendril;
@@ -10,17 +13,7 @@ use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSin
 use crate::extract::{Extracted, Heading, Limits, Refusal, charset, short};
 use crate::limits::TITLE_BYTES_MAX;
 
-/// Elements whose text is never for reading.
-const HIDDEN: &[&str] = &["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "noframes"];
-
-/// Attributes of one element; pages have some dozen.
-const ATTRIBUTES_MAX: usize = 1000;
-
-/// Bytes in which a page's charset is looked for.
-const META_BYTES: usize = 64 << 10;
-
-/// Elements around the text of a page: menus and the like.
-const FURNITURE: &[&str] = &["nav", "footer", "aside", "menu", "form"];
+use hiding::Hiding;
 
 /// Elements that end a line.
 const BLOCKS: &[&str] = &[
@@ -54,14 +47,14 @@ const LINES: &[&str] = &["br", "li", "tr", "dt", "dd", "caption", "figcaption", 
 
 /// Scripts, styles and page furniture left out; a page that is nothing but furniture is read whole.
 pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Extracted, Refusal> {
-    let decoded = match declared_charset(bytes) {
+    let decoded = match source::declared_charset(bytes) {
         Some(encoding) if std::str::from_utf8(bytes).is_err() => {
             let (text, _) = encoding.decode_without_bom_handling(bytes);
             charset::Decoded { text: text.into_owned().into(), in_file: false, charset: encoding.name() }
         }
         _ => charset::decode(bytes, limits)?,
     };
-    let page = with_short_tags(&decoded.text);
+    let page = source::with_short_tags(&decoded.text);
     let mut out = read(&page, limits, true);
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     if letters(&out.text) < 200 {
@@ -76,68 +69,6 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Extracted, Refusa
     }
     out.charset = decoded.charset;
     Ok(out)
-}
-
-/// Cuts elements with more than [`ATTRIBUTES_MAX`] attributes: the tokenizer compares each with all others.
-fn with_short_tags(html: &str) -> Cow<'_, str> {
-    let (bytes, mut out, mut copied, mut at) = (html.as_bytes(), String::new(), 0, 0);
-    while at < bytes.len() {
-        at += 1;
-        if bytes[at - 1] != b'<' || !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
-            continue;
-        }
-        let (mut attributes, mut quote, mut cut) = (0, None, None);
-        while at < bytes.len() && (quote.is_some() || !matches!(bytes[at], b'>' | b'<')) {
-            match (bytes[at], quote) {
-                (b'"' | b'\'', None) if bytes[at - 1] == b'=' => quote = Some(bytes[at]),
-                (byte, Some(open)) if byte == open => quote = None,
-                (byte, None) if byte.is_ascii_whitespace() || byte == b'/' => {
-                    attributes += 1;
-                    if attributes > ATTRIBUTES_MAX && cut.is_none() {
-                        cut = Some(at);
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
-        }
-        if let Some(cut) = cut {
-            out.push_str(&html[copied..cut]);
-            copied = at;
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(html);
-    }
-    out.push_str(&html[copied..]);
-    Cow::Owned(out)
-}
-
-/// The charset that a `<meta>` element declares. Browsers look at the first kilobyte; pages with long scripts before it
-/// are read by what they say too.
-fn declared_charset(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
-    let head = bytes[..bytes.len().min(META_BYTES)].to_ascii_lowercase();
-    let mut rest = &head[..];
-    while let Some(at) = find(rest, b"<meta") {
-        rest = &rest[at + 5..];
-        let tag = &rest[..rest.iter().position(|&b| b == b'>').unwrap_or(rest.len())];
-        let Some(at) = find(tag, b"charset=") else { continue };
-        let label: Vec<u8> = tag[at + 8..]
-            .iter()
-            .copied()
-            .skip_while(|b| matches!(b, b'"' | b'\'' | b' '))
-            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':'))
-            .take(40)
-            .collect();
-        if let Some(encoding) = encoding_rs::Encoding::for_label(&label) {
-            return Some(encoding);
-        }
-    }
-    None
-}
-
-fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
-    bytes.windows(word.len()).position(|w| w == word)
 }
 
 fn read(html: &str, limits: &Limits, skip_furniture: bool) -> Extracted {
@@ -166,8 +97,9 @@ struct Reading {
     text: String,
     title: String,
     in_title: bool,
-    /// How many open elements of each name hide what is in them.
-    hidden: Vec<(String, u32)>,
+    /// What the head says.
+    about: Extracted,
+    hiding: Hiding,
     preformatted: u32,
     headings: Vec<Heading>,
     /// Level and start of the heading being read.
@@ -200,14 +132,17 @@ impl Reader {
     fn tag(&self, state: &mut Reading, tag: &Tag) -> TokenSinkResult<()> {
         let name: &str = &tag.name;
         let start = tag.kind == TagKind::StartTag;
-        let hides = HIDDEN.contains(&name) || (self.skip_furniture && FURNITURE.contains(&name));
-        if hides && !tag.self_closing {
-            state.hide(name, start);
+        state.hiding.tag(tag, start, BLOCKS.contains(&name), self.skip_furniture);
+        if start {
+            about::read(tag, &mut state.about);
         }
-        if state.hidden.is_empty() {
+        if !state.hiding.is_on() {
             state.structure(name, start, self.headings_max);
+            if name == "img" {
+                state.picture(tag, self.text_bytes_max);
+            }
         }
-        if name == "title" && state.hidden.is_empty() {
+        if name == "title" && !state.hiding.is_on() {
             state.in_title = start && state.title.is_empty();
         }
         if !start || tag.self_closing {
@@ -224,19 +159,6 @@ impl Reader {
 }
 
 impl Reading {
-    fn hide(&mut self, name: &str, start: bool) {
-        let at = self.hidden.iter().position(|(n, _)| n == name);
-        match (at, start) {
-            (Some(i), true) => self.hidden[i].1 = self.hidden[i].1.saturating_add(1),
-            (None, true) => self.hidden.push((name.to_owned(), 1)),
-            (Some(i), false) if self.hidden[i].1 > 1 => self.hidden[i].1 -= 1,
-            (Some(i), false) => {
-                self.hidden.remove(i);
-            }
-            (None, false) => {}
-        }
-    }
-
     fn structure(&mut self, name: &str, start: bool, headings_max: usize) {
         if BLOCKS.contains(&name) {
             self.break_line(2);
@@ -265,6 +187,15 @@ impl Reading {
         }
     }
 
+    /// The words in place of a picture. One or two are those of a symbol: "Menu", "Share this".
+    fn picture(&mut self, tag: &Tag, text_bytes_max: usize) {
+        let Some(alt) = tag.attrs.iter().find(|a| &*a.name.local == "alt") else { return };
+        if alt.value.len() < 2000 && alt.value.split_whitespace().count() > 2 {
+            let alt = alt.value.to_string();
+            self.characters(&format!(" {alt} "), text_bytes_max);
+        }
+    }
+
     fn break_line(&mut self, newlines: usize) {
         let kept = self.text.trim_end_matches([' ', '\t']).len();
         // A heading that starts here must not point past the end.
@@ -287,7 +218,7 @@ impl Reading {
             }
             return;
         }
-        if !self.hidden.is_empty() || self.full {
+        if self.hiding.is_on() || self.full {
             return;
         }
         if self.preformatted > 0 {
@@ -309,7 +240,7 @@ impl Reading {
         self.break_line(1);
         let title = Some(short(&self.title, TITLE_BYTES_MAX)).filter(|t| !t.is_empty());
         let title = title.or_else(|| self.headings.iter().find(|h| h.level == 1).map(|h| h.text.clone()));
-        Extracted { text: self.text, title, headings: self.headings, ..Extracted::default() }
+        Extracted { text: self.text, title, headings: self.headings, ..self.about }
     }
 }
 
@@ -354,6 +285,18 @@ mod tests {
             format!("<script>var charset=\"x\";{}</script><meta charset=koi8-r><p>", " ".repeat(9000)).into_bytes();
         bytes.extend(encoding_rs::KOI8_R.encode("Мир").0.iter());
         assert_eq!(extract(&bytes, &Limits::default()).unwrap().text.trim(), "Мир");
+    }
+
+    #[test]
+    fn what_is_hidden_is_left_out() {
+        let got = read_str(
+            "<html lang=de><meta name=author content=Ann><meta name=keywords content='a, b'><body style='display:none'>\
+             <p>seen</p><p style='display: NONE'>no<p>seen too</p><div hidden><div>no</div>no</div><div role=navigation>no</div>\
+             <span aria-hidden=true>no</span><ul><li hidden>no<li>item</ul><img alt='A photo of a lake' src=x><img alt=Menu></body>",
+        );
+        assert_eq!(got.text, "seen\n\nseen too\n\nitem\n\nA photo of a lake\n\n");
+        assert_eq!((got.author.as_deref(), got.language.as_deref()), (Some("Ann"), Some("de")));
+        assert_eq!(got.keywords, ["a", "b"]);
     }
 
     #[test]
