@@ -93,13 +93,13 @@ unsafe fn columns<F: Format, const C: usize>(
     // `[groups][12]`.
     unsafe {
         let ints = group_sums::<F, C>(panel, a, (g, half, c));
-        for (i, ints) in ints.into_iter().enumerate() {
+        for i in 0..C {
             let a_scale = *a.scale.get_unchecked(g * group / 32 * GEMM_TILE + c + i);
             let sum = *sums.get_unchecked(g * GEMM_TILE + c + i);
-            for (j, ints) in ints.into_iter().enumerate() {
+            for j in 0..2 {
                 let o = out[c + i].as_mut_ptr().add(half * 8 + j * 4);
                 let scale = vmulq_n_f32(vld1q_f32(panel.scale.as_ptr().add(row + j * 4)), a_scale);
-                let mut v = vfmaq_f32(vld1q_f32(o), vcvtq_f32_s32(ints), scale);
+                let mut v = vfmaq_f32(vld1q_f32(o), vcvtq_f32_s32(ints[i][j]), scale);
                 if !centred::<F>() {
                     v = vfmaq_n_f32(v, vld1q_f32(panel.min.as_ptr().add(row + j * 4)), sum);
                 }
@@ -130,20 +130,26 @@ unsafe fn group_sums<F: Format, const C: usize>(
             for k in g * steps + s..g * steps + steps.min(s + chain::<F>()) {
                 let w = panel.u.as_ptr().cast::<i8>().add(k * PANEL_ROWS * 4 + half * 32);
                 let w = [vld1q_s8(w), vld1q_s8(w.add(16))];
-                for (i, pairs) in pairs.iter_mut().enumerate() {
+                for i in 0..C {
                     let q = a.q.as_ptr().add((k * GEMM_TILE + c + i) * 4).cast::<i32>();
                     let q = vreinterpretq_s8_s32(vdupq_n_s32(q.read_unaligned()));
-                    for (j, w) in w.into_iter().enumerate() {
-                        pairs[2 * j] = vmlal_s8(pairs[2 * j], vget_low_s8(w), vget_low_s8(q));
-                        pairs[2 * j + 1] = vmlal_high_s8(pairs[2 * j + 1], w, q);
+                    for j in 0..2 {
+                        pairs[i][2 * j] = vmlal_s8(pairs[i][2 * j], vget_low_s8(w[j]), vget_low_s8(q));
+                        pairs[i][2 * j + 1] = vmlal_high_s8(pairs[i][2 * j + 1], w[j], q);
                     }
                 }
             }
-            for (wide, pairs) in wide.iter_mut().flatten().zip(pairs.into_iter().flatten()) {
-                *wide = vpadalq_s16(*wide, pairs);
+            for i in 0..C {
+                for j in 0..4 {
+                    wide[i][j] = vpadalq_s16(wide[i][j], pairs[i][j]);
+                }
             }
             s += chain::<F>();
         }
-        wide.map(|w| [vpaddq_s32(w[0], w[1]), vpaddq_s32(w[2], w[3])])
+        let mut ints = [[vdupq_n_s32(0); 2]; C];
+        for i in 0..C {
+            ints[i] = [vpaddq_s32(wide[i][0], wide[i][1]), vpaddq_s32(wide[i][2], wide[i][3])];
+        }
+        ints
     }
 }
