@@ -54,7 +54,7 @@ run() {
     echo "aarch64: $1"
     local seen
     seen=$(CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -cpu $1 -L /usr/aarch64-linux-gnu" \
-        timeout 1200 cargo test --release --locked --target "$target" -p satchel-engine --test kernels | tee /dev/stderr)
+        timeout 1200 cargo test --release --locked --target "$target" -p satchel-engine --test kernels | tee >(cat >&2))
     if ! grep -qx "tables: $2" <<<"$seen"; then
         echo "aarch64.sh: on $1 these tables were to be tried: $2" >&2
         exit 1
