@@ -11,6 +11,8 @@ mod harness;
 mod ask;
 /// The fields of every reply, and who may open the socket.
 mod contract;
+/// Documents of many kinds: cited places, and a reader that hostile files cannot get out of.
+mod documents;
 /// Every error that a person can cause: one sentence, a hint, the right exit code, and nothing lost.
 mod errors;
 /// What happens in a folder is seen in the index.

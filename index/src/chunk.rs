@@ -85,7 +85,7 @@ pub(crate) fn chunk(text: &str, headings: &[Heading], parts: &[Part], sizes: &Si
     let mut lines = Lines::new(text);
     let mut path: Vec<&Heading> = Vec::new();
     let mut from = 0;
-    // Crumbs are joined within what is of its own, from this passage on.
+    // Crumbs are joined within their part, from this passage on.
     let mut own = 0;
     // A section runs from its heading to the next one; the text before the first heading has none.
     for next in cuts(text, headings, parts) {
@@ -100,12 +100,12 @@ pub(crate) fn chunk(text: &str, headings: &[Heading], parts: &[Part], sizes: &Si
                 }
                 path.push(heading);
             }
-            Cut::Page(_) => {}
-            Cut::Own(_) | Cut::End(_) => {
-                path.clear();
-                join_small(&mut out, own, sizes);
-                own = out.len();
-            }
+            Cut::Own(_) => path.clear(),
+            Cut::Page(_) | Cut::End(_) => {}
+        }
+        if !matches!(next, Cut::Heading(_)) {
+            join_small(&mut out, own, sizes);
+            own = out.len();
         }
     }
     out.truncate(PASSAGES_PER_DOCUMENT_MAX);
@@ -390,13 +390,13 @@ mod tests {
         let part = |start, kind| Part { start, kind, number: 1, name: None };
         let outline = [heading(&text, "# A", 1)];
         let small = text.find("small").unwrap();
-        for (kind, paths, passages) in [(PartKind::Page, ["A", "A", "A"], 3), (PartKind::Sheet, ["A", "", ""], 4)] {
+        for (kind, paths) in [(PartKind::Page, ["A", "A", "A"]), (PartKind::Sheet, ["A", "", ""])] {
             let parts = [part(at(1), kind), part(small, kind), part(small + 6, kind)];
             let sizes = Sizes { target: 200, max: 400, count: &by_chars };
             let got = chunk(&text, &outline, &parts, &sizes);
             check_tiles(&text, &got);
-            // Of pages the crumb joins the next one; of sheets it stays alone.
-            assert_eq!(got.len(), passages, "{got:?}");
+            // The crumb between two parts stays alone.
+            assert_eq!(got.len(), 4, "{got:?}");
             assert_eq!(got.iter().map(|c| c.heading.as_str()).take(3).collect::<Vec<_>>(), paths);
             assert_eq!(got[1].start, at(1));
         }

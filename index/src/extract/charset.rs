@@ -160,7 +160,7 @@ fn looks_binary(bytes: &[u8]) -> bool {
 /// Formats that are told by their first bytes, whatever the file is called.
 fn binary_magic(bytes: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(&[u8], &str)] = &[
-        (b"%PDF-", "PDF, no extractor for this kind yet"),
+        (b"%PDF-", "a PDF"),
         (b"PK\x03\x04", "a ZIP archive or office document"),
         (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "an office document of the old format"),
         (b"{\\rtf", "RTF, no extractor for this kind yet"),

@@ -54,10 +54,12 @@ pub enum Format {
     Latex,
     /// reStructuredText.
     Rst,
+    /// PDF.
+    Pdf,
 }
 
 /// Extensions of formats that are known, are not text, and have no extractor yet.
-const NO_EXTRACTOR_YET: &[&str] = &["pdf", "doc", "ppt", "xls", "msg", "rtf", "one", "djvu", "mobi"];
+const NO_EXTRACTOR_YET: &[&str] = &["doc", "ppt", "xls", "msg", "rtf", "one", "djvu", "mobi"];
 
 /// Extensions of media, archives and programs: there is no text to extract.
 const NO_TEXT: &[&str] = &[
@@ -137,6 +139,7 @@ impl Format {
         }
         Ok(match extension {
             "md" | "markdown" | "mdown" | "mkd" | "mdx" => Self::Markdown,
+            "pdf" => Self::Pdf,
             "html" | "htm" | "xhtml" => Self::Html,
             "docx" | "docm" | "dotx" | "dotm" => Self::Docx,
             "pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm" => Self::Pptx,
@@ -192,6 +195,7 @@ impl Format {
             Self::Notebook => Kind::Notebook,
             Self::IWork => Kind::Document,
             Self::Zip | Self::Gzip => Kind::Archive,
+            Self::Pdf => Kind::Pdf,
         }
     }
 }

@@ -263,6 +263,7 @@ pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extra
     let format = Format::of(name, bytes)?;
     let extracted = match format {
         Format::Markdown => formats::markdown::extract(bytes, context.limits)?,
+        Format::Pdf => formats::pdf::extract(bytes, context)?,
         Format::Html => formats::html::extract(bytes, context.limits)?,
         Format::Docx => formats::ooxml::docx::extract(bytes, context)?,
         Format::Pptx => formats::ooxml::pptx::extract(bytes, context)?,

@@ -35,12 +35,16 @@ pub(crate) fn format_of(name: &Path, bytes: &[u8]) -> Option<Format> {
     if locked::is_locked(bytes) {
         return Some(Format::LockedOffice);
     }
+    if bytes.starts_with(b"%PDF-") {
+        return Some(Format::Pdf);
+    }
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     match by_name {
         // A private key, or the translations of a program.
         Ok(Format::IWork) => Some(Format::Text),
-        // Programs save pages as documents and sheets for others to open.
-        Ok(Format::Docx | Format::Xlsx) | Err(_) if is_page(head) => Some(Format::Html),
+        // Programs save pages as documents and sheets for others to open; a page that says "not found" is saved under
+        // the name of what was asked for.
+        Ok(Format::Docx | Format::Xlsx | Format::Pdf) | Err(_) if is_page(head) => Some(Format::Html),
         Ok(Format::Text) if is_mailbox(head) => Some(Format::Mbox),
         Ok(Format::Text) if is_mail(head) => Some(Format::Eml),
         Ok(Format::Text) if is_page(head) => Some(Format::Html),
@@ -111,6 +115,13 @@ fn is_mail(head: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::extract::package::tests::packed;
+
+    #[test]
+    fn pdf_and_what_only_calls_itself_so() {
+        assert_eq!(format_of(Path::new("a.txt"), b"%PDF-1.7\n"), Some(Format::Pdf));
+        assert_eq!(format_of(Path::new("a.pdf"), b"\n<!DOCTYPE HTML><p>404"), Some(Format::Html));
+        assert_eq!(format_of(Path::new("a.txt"), b"It begins with %PDF-1.7"), None);
+    }
 
     #[test]
     fn packed_documents_are_told_by_their_members() {

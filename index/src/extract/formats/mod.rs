@@ -16,5 +16,6 @@ pub(crate) mod notebook;
 pub(crate) mod odf;
 pub(crate) mod ooxml;
 pub(crate) mod org;
+pub(crate) mod pdf;
 pub(crate) mod plain;
 pub(crate) mod rst;
