@@ -163,7 +163,7 @@ fn binary_magic(bytes: &[u8]) -> Option<&'static str> {
         (b"%PDF-", "a PDF"),
         (b"PK\x03\x04", "a ZIP archive or office document"),
         (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "an office document of the old format"),
-        (b"{\\rtf", "RTF, no extractor for this kind yet"),
+        (b"{\\rtf", "RTF"),
         (b"\x89PNG\r\n\x1a\n", "a PNG image"),
         (b"\xFF\xD8\xFF", "a JPEG image"),
         (b"GIF8", "a GIF image"),

@@ -56,10 +56,12 @@ pub enum Format {
     Rst,
     /// PDF.
     Pdf,
+    /// Rich text.
+    Rtf,
 }
 
 /// Extensions of formats that are known, are not text, and have no extractor yet.
-const NO_EXTRACTOR_YET: &[&str] = &["doc", "ppt", "xls", "msg", "rtf", "one", "djvu", "mobi"];
+const NO_EXTRACTOR_YET: &[&str] = &["doc", "ppt", "xls", "msg", "one", "djvu", "mobi"];
 
 /// Extensions of media, archives and programs: there is no text to extract.
 const NO_TEXT: &[&str] = &[
@@ -140,6 +142,7 @@ impl Format {
         Ok(match extension {
             "md" | "markdown" | "mdown" | "mkd" | "mdx" => Self::Markdown,
             "pdf" => Self::Pdf,
+            "rtf" => Self::Rtf,
             "html" | "htm" | "xhtml" => Self::Html,
             "docx" | "docm" | "dotx" | "dotm" => Self::Docx,
             "pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm" => Self::Pptx,
@@ -187,7 +190,7 @@ impl Format {
             Self::Html | Self::Mhtml => Kind::Html,
             Self::Code => Kind::Code,
             Self::Data => Kind::Data,
-            Self::Docx | Self::Odt | Self::LockedOffice => Kind::Document,
+            Self::Docx | Self::Odt | Self::LockedOffice | Self::Rtf => Kind::Document,
             Self::Xlsx | Self::Ods => Kind::Spreadsheet,
             Self::Pptx | Self::Odp => Kind::Presentation,
             Self::Eml | Self::Mbox => Kind::Mail,

@@ -2,6 +2,7 @@
 
 pub(crate) mod charset;
 pub(crate) mod cipher;
+pub(crate) mod codepage;
 pub(crate) mod date;
 pub(crate) mod draft;
 mod format;
@@ -264,6 +265,7 @@ pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extra
     let extracted = match format {
         Format::Markdown => formats::markdown::extract(bytes, context.limits)?,
         Format::Pdf => formats::pdf::extract(bytes, context)?,
+        Format::Rtf => formats::rtf::extract(bytes, context.limits)?,
         Format::Html => formats::html::extract(bytes, context.limits)?,
         Format::Docx => formats::ooxml::docx::extract(bytes, context)?,
         Format::Pptx => formats::ooxml::pptx::extract(bytes, context)?,

@@ -38,6 +38,9 @@ pub(crate) fn format_of(name: &Path, bytes: &[u8]) -> Option<Format> {
     if bytes.starts_with(b"%PDF-") {
         return Some(Format::Pdf);
     }
+    if bytes.starts_with(b"{\\rtf") {
+        return Some(Format::Rtf);
+    }
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     match by_name {
         // A private key, or the translations of a program.

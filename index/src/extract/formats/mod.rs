@@ -19,3 +19,4 @@ pub(crate) mod org;
 pub(crate) mod pdf;
 pub(crate) mod plain;
 pub(crate) mod rst;
+pub(crate) mod rtf;
