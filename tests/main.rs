@@ -11,12 +11,14 @@ mod harness;
 mod ask;
 /// The fields of every reply, and who may open the socket.
 mod contract;
-/// Documents of many kinds: cited places, and a reader that hostile files cannot get out of.
+/// Documents of many kinds: cited places.
 mod documents;
 /// Every error that a person can cause: one sentence, a hint, the right exit code, and nothing lost.
 mod errors;
 /// What happens in a folder is seen in the index.
 mod ingest;
+/// The process that reads files: killed, refused, given what is meant to break it.
+mod jail;
 /// Daemons killed while they index.
 mod recovery;
 /// The repository itself: who depends on whom, links, sizes.

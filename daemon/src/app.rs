@@ -251,6 +251,7 @@ impl App {
     /// What a person should know.
     pub fn warnings(&self) -> Vec<String> {
         let mut all = lock(&self.troubles).clone();
+        all.extend(self.jail.passwords_trouble());
         let models = lock(&self.models);
         if let Slot::Failed(e) = &models.embedder {
             all.push(format!("search by meaning is off: {}", e.message));

@@ -30,11 +30,16 @@ pub fn report(paths: &Paths) -> Result<Report, ErrorBody> {
         "precision",
         "weights as stored, activations int8 in blocks of 32, KV cache f16 (or q8_0 by --kv-type), sums f32",
     );
+    let jail = app::jail(paths, None)?;
     // Asked of a process that has really entered it.
-    let sandbox = app::jail(paths, None)?
-        .level()
-        .map_or_else(|e| format!("none: {}", translate::index_error(&e).message), |l| l.to_string());
-    rows.say("sandbox", "parser sandbox", sandbox);
+    let level = jail.level().map_err(|e| translate::index_error(&e).message);
+    rows.say("sandbox", "parser sandbox", level.map_or_else(|e| format!("none: {e}"), |level| level.to_string()));
+    let passwords = match (jail.passwords_trouble(), paths.passwords.exists()) {
+        (Some(trouble), _) => trouble,
+        (None, true) => format!("{} is tried on locked files", paths.passwords.display()),
+        (None, false) => format!("none ({} is not there)", paths.passwords.display()),
+    };
+    rows.say("passwords", "passwords", passwords);
     let memory = models::available_memory();
     let shown = memory.map_or_else(|| "unknown".to_owned(), |n| format!("{} MiB available", n >> 20));
     rows.add("memory_available_bytes", "memory", shown, memory);

@@ -125,6 +125,10 @@ fn unchanged(
     cutting: &Cutting<'_>,
 ) -> Result<Option<Ingested>, Error> {
     let Some(known) = index.store().read(|c| documents::by_path(c, path))? else { return Ok(None) };
+    // What gave no text, or ended its reader, would do so again.
+    if let Some(verdict) = known.verdict.as_ref().filter(|_| known.hash.as_deref() == Some(hash)) {
+        return refuse(index, path, known.kind, stamp, cutting.epoch, verdict, Some(hash)).map(Some);
+    }
     if known.hash.as_deref() != Some(hash) || known.epoch != cutting.epoch || known.text_bytes == 0 {
         return Ok(None);
     }
@@ -194,6 +198,7 @@ fn refuse(
         }
         let mut outcome = Outcome::without_text(path, refusal.state, &refusal.reason, kind, stamp, epoch);
         outcome.hash = hash;
+        outcome.verdict = hash.is_some();
         documents::put(tx, &outcome, index.now())?;
         Ok(())
     })?;
@@ -315,6 +320,7 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
             text_bytes: extracted.text.len(),
             passages: prepared.passages.len(),
             unembedded,
+            verdict: false,
             author: extracted.author.as_deref(),
             dated: extracted.dated,
             declared: extracted.language.as_deref(),

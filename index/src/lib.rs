@@ -44,7 +44,7 @@ pub use embedder::{EmbedError, Embedder};
 pub use error::Error;
 pub use extract::{Context, Extracted, Format, Heading, Limits, Part, PartKind, Refusal, extract};
 pub use index::Index;
-pub use jail::{Jail, JailMemory, Level, WorkerCommand, run_worker, worker_if_asked};
+pub use jail::{Jail, JailMemory, Level, WorkerCommand, confined, run_worker, worker_if_asked};
 pub use pipeline::Indexer;
 pub use progress::{Event, OnEvent, Progress};
 pub use types::{

@@ -1,12 +1,13 @@
 //! The person's own passwords, tried on locked files: a file of one a line that only they can read.
 //!
-//! They are read when a locked file is met and when folders are scanned, and kept nowhere else.
+//! They are read when a locked file is met, and kept nowhere else.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORDS_FILE_MAX, PASSWORDS_MAX};
@@ -17,8 +18,8 @@ use crate::limits::{PASSWORD_BYTES_MAX, PASSWORDS_FILE_MAX, PASSWORDS_MAX};
 /// Why the file is not used, in words for the person.
 pub(crate) fn read(path: &Path) -> Result<Vec<String>, String> {
     let unused = |what: String| format!("the passwords in {} are not used: {what}", path.display());
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let file = match File::options().read(true).custom_flags(no_follow).open(path) {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unused(error.to_string())),
@@ -40,15 +41,17 @@ pub(crate) fn read(path: &Path) -> Result<Vec<String>, String> {
     Ok(lines.take(PASSWORDS_MAX).map(str::to_owned).collect())
 }
 
-/// Tells one list of passwords from another. The database lies beside the passwords and is as private as they are; cut to
-/// 32 bits, this says next to nothing about them.
-pub(crate) fn mark(passwords: &[String]) -> i64 {
+/// Tells one state of the file from another by its place and times alone: nothing that is kept says what is in it.
+pub(crate) fn mark(path: &Path) -> i64 {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return 0 };
     let mut digest = Sha256::new();
-    for password in passwords {
-        digest.update((password.len() as u64).to_le_bytes());
-        digest.update(password);
+    for n in [metadata.ino(), metadata.size(), u64::from(metadata.mode()), u64::from(metadata.uid())] {
+        digest.update(n.to_le_bytes());
     }
-    digest.finalize().first_chunk::<4>().map_or(0, |b| i64::from(u32::from_le_bytes(*b)))
+    // The time of the last change of content, owner or permissions.
+    digest.update(metadata.ctime().to_le_bytes());
+    digest.update(metadata.ctime_nsec().to_le_bytes());
+    digest.finalize().first_chunk::<8>().map_or(1, |b| i64::from_le_bytes(*b))
 }
 
 #[cfg(test)]
@@ -74,10 +77,17 @@ mod tests {
     }
 
     #[test]
-    fn another_list_has_another_mark() {
-        let list = |words: &[&str]| mark(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
-        assert_ne!(list(&["a", "b"]), list(&["ab"]));
-        assert_ne!(list(&[]), list(&["a"]));
-        assert_eq!(list(&["a"]), list(&["a"]));
+    fn a_change_of_content_or_permissions_changes_the_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("passwords");
+        let none = mark(&path);
+        std::fs::write(&path, "one").unwrap();
+        let one = mark(&path);
+        assert_eq!(mark(&path), one);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let private = mark(&path);
+        std::fs::write(&path, "other words").unwrap();
+        let other = mark(&path);
+        assert!(none != one && one != private && private != other && none != other);
     }
 }

@@ -18,7 +18,6 @@ use crate::index::Index;
 use crate::ingest::{Cutting, Ingested, ingest, mark_failed, remove};
 use crate::jail::Jail;
 use crate::limits::{PENDING_BATCH, RESCAN_EVERY, WORKER_IDLE_MAX};
-use crate::passwords;
 use crate::progress::{Event, OnEvent, Tracker};
 use crate::scan::{Plan, Work, plan_path, plan_root};
 use crate::store::{documents, roots, state};
@@ -27,6 +26,9 @@ use crate::watch::{Changed, Inbox, Wake, Watch};
 
 /// Time between two scans while a root is missing: a mount gives no event.
 const MISSING_EVERY: Duration = Duration::from_secs(30);
+
+/// Time between two looks at the file of passwords while there are locked files.
+const PASSWORDS_EVERY: Duration = Duration::from_secs(5);
 
 /// Time until what failed (a full disk, most often) is tried again: soon after there is room, yet without spinning.
 const TROUBLE_EVERY: Duration = Duration::from_secs(10);
@@ -53,8 +55,9 @@ impl Shared {
 }
 
 impl Indexer {
-    /// Starts the threads; files are parsed in `jail`. The first thing they do is a scan of all roots. Without an embedder, texts are indexed by their
-    /// words alone until [`Indexer::set_embedder`] brings one. Events come on the indexer's threads and must not block.
+    /// Starts the threads; files are parsed in `jail`. The first thing they do is a scan of all roots. Without an embedder,
+    /// texts are indexed by their words alone until [`Indexer::set_embedder`] brings one. Events come on the indexer's
+    /// threads and must not block.
     ///
     /// # Errors
     /// A thread cannot be started, or the embedder does not fit.
@@ -208,6 +211,8 @@ struct Files {
     troubled: bool,
     /// When the last scan of all roots ended.
     scanned: Instant,
+    /// Some files wait for a password.
+    locked: bool,
 }
 
 impl Files {
@@ -219,7 +224,7 @@ impl Files {
                 None
             }
         };
-        Self { shared, watch, missing: false, troubled: false, scanned: Instant::now() }
+        Self { shared, watch, missing: false, troubled: false, scanned: Instant::now(), locked: false }
     }
 
     fn run(mut self) {
@@ -231,11 +236,12 @@ impl Files {
             };
             let due = patience.saturating_sub(self.scanned.elapsed());
             let rest = if self.shared.jail.process().is_some() { WORKER_IDLE_MAX } else { due };
-            let result = match self.shared.inbox.next(due.min(rest)) {
+            let look = if self.locked { PASSWORDS_EVERY } else { due };
+            let result = match self.shared.inbox.next(due.min(rest).min(look)) {
                 Wake::Stop => return,
                 Wake::Quiet => {
                     self.shared.jail.rest();
-                    if self.scanned.elapsed() < patience {
+                    if self.scanned.elapsed() < patience && !self.passwords_changed() {
                         continue;
                     }
                     self.scan_all()
@@ -256,6 +262,7 @@ impl Files {
             if self.shared.inbox.is_empty() {
                 tidy(&self.shared);
             }
+            self.locked = self.shared.index.store().read(documents::any_locked).unwrap_or(false);
             // Files that could not be stored still wait: nothing is done before they are.
             if !self.troubled {
                 self.shared.tracker.files_quiet();
@@ -299,17 +306,15 @@ impl Files {
         Ok(())
     }
 
+    fn passwords_changed(&self) -> bool {
+        let known = self.shared.index.store().read(|c| state::number(c, state::PASSWORDS));
+        self.locked && known.is_ok_and(|known| known != self.shared.jail.passwords_mark())
+    }
+
     /// Locked files are read again when the person's passwords are others than they were.
     fn try_new_passwords(&self) -> Result<(), Error> {
         let index = &self.shared.index;
-        let passwords = match self.shared.jail.passwords() {
-            Ok(passwords) => passwords,
-            Err(message) => {
-                self.shared.tracker.emit(Event::Trouble { message });
-                return Ok(());
-            }
-        };
-        let mark = passwords::mark(&passwords);
+        let mark = self.shared.jail.passwords_mark();
         if index.store().read(|c| state::number(c, state::PASSWORDS))? == mark {
             return Ok(());
         }

@@ -146,17 +146,16 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// `path:12`, `path:12-18`, `path p. 3:12-18`, the path escaped.
+/// `path, page 3` where there are pages, else `path:12` or `path:12-18`; the path escaped.
 pub fn place(path: &str, page: Option<u32>, line_start: u32, line_end: u32) -> String {
     let mut out = escape(path);
-    if let Some(page) = page {
-        // Writing to a String cannot fail.
-        let _ = write!(out, " p. {page}");
-    }
-    let _ = write!(out, ":{line_start}");
-    if line_end > line_start {
-        let _ = write!(out, "-{line_end}");
-    }
+    // Writing to a String cannot fail.
+    let _ = match page {
+        // Lines of a paged document are those of its extracted text, which nobody sees.
+        Some(page) => write!(out, ", page {page}"),
+        None if line_end > line_start => write!(out, ":{line_start}-{line_end}"),
+        None => write!(out, ":{line_start}"),
+    };
     out
 }
 
@@ -217,7 +216,8 @@ mod tests {
     #[test]
     fn places_and_pairs() {
         assert_eq!(place("/a\n", None, 3, 3), "/a\\u{a}:3");
-        assert_eq!(place("/a", Some(2), 3, 5), "/a p. 2:3-5");
+        assert_eq!(place("/a", None, 3, 5), "/a:3-5");
+        assert_eq!(place("/a", Some(2), 3, 5), "/a, page 2");
         assert_eq!(pairs(&[("a", "1"), ("long", "2")]), "a     1\nlong  2\n");
     }
 }

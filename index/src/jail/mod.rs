@@ -22,7 +22,7 @@ use std::time::Duration;
 
 pub use level::Level;
 pub use process::WorkerCommand;
-pub use worker::{run_worker, worker_if_asked};
+pub use worker::{confined, run_worker, worker_if_asked};
 
 use crate::error::Error;
 use crate::extract::{Extracted, Limits, Refusal};
@@ -96,9 +96,19 @@ impl Jail {
         Self { passwords: Some(file), ..self }
     }
 
-    /// The person's passwords, or why they are not used.
-    pub(crate) fn passwords(&self) -> Result<Vec<String>, String> {
+    /// Why the person's passwords are not used, if there are some that are not.
+    #[must_use]
+    pub fn passwords_trouble(&self) -> Option<String> {
+        self.passwords().err()
+    }
+
+    fn passwords(&self) -> Result<Vec<String>, String> {
         self.passwords.as_deref().map_or(Ok(Vec::new()), passwords::read)
+    }
+
+    /// Tells whether the file of passwords is another one than before.
+    pub(crate) fn passwords_mark(&self) -> i64 {
+        self.passwords.as_deref().map_or(0, passwords::mark)
     }
 
     /// How far a worker is confined on this machine, by starting one and asking it.
@@ -120,7 +130,7 @@ impl Jail {
         if !reply.as_ref().is_err_and(|refusal| refusal.state == State::Locked) {
             return Ok(reply);
         }
-        // The worker never sees passwords that it does not need. Why a list is not used is told by the scan.
+        // The worker never sees passwords that it does not need. Why a list is not used, `passwords_trouble` says.
         match self.passwords() {
             Ok(passwords) if !passwords.is_empty() => self.ask(name, bytes, &passwords),
             _ => Ok(reply),

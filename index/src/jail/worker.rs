@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use super::confine;
+use super::level::Level;
 use super::protocol::{Broken, Reply, Request, read_request, write_hello, write_reply};
 use crate::extract::{Context, Limits, Refusal, extract};
 use crate::limits::{WORKER_MEMORY_MAX, WORKER_STACK_BYTES};
@@ -28,22 +29,27 @@ pub fn worker_if_asked(args: impl IntoIterator<Item = OsString>) -> Option<ExitC
 /// before there are other threads.
 pub fn run_worker(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let memory = args.into_iter().next().and_then(|a| a.to_str().and_then(|a| a.parse().ok()));
-    let memory = memory.unwrap_or(WORKER_MEMORY_MAX).clamp(MEMORY_MIN, WORKER_MEMORY_MAX);
     // What a panic says may hold words of the document.
     std::panic::set_hook(Box::new(|_| {}));
-    let stack = stack_of(memory);
-    let mut level = confine::process(memory);
-    let life = std::thread::Builder::new().name("reader".to_owned()).stack_size(stack).spawn(move || {
-        confine::thread(&mut level);
+    let ended = confined(memory.unwrap_or(WORKER_MEMORY_MAX), |level| {
         // The parent decides whether this level is enough; it says nothing before it has read this.
-        let mut output = BufWriter::with_capacity(64 << 10, pipe(rustix::stdio::stdout()));
-        write_hello(&mut output, &level)?;
-        serve(&mut pipe(rustix::stdio::stdin()), &mut output)
+        let mut output = BufWriter::with_capacity(64 << 10, Pipe(rustix::stdio::stdout()));
+        write_hello(&mut output, level)?;
+        serve(&mut Pipe(rustix::stdio::stdin()), &mut output)
     });
-    match life.map(std::thread::JoinHandle::join) {
-        Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    }
+    if matches!(ended, Some(Ok(()))) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs `life` on a thread of its own, confined as far as this system can, and gives what it gives; nothing if it could not
+/// be run. The whole process is confined from then on, for good.
+pub fn confined<T: Send + 'static>(memory: u64, life: impl FnOnce(&Level) -> T + Send + 'static) -> Option<T> {
+    let memory = memory.clamp(MEMORY_MIN, WORKER_MEMORY_MAX);
+    let mut level = confine::process(memory);
+    let thread = std::thread::Builder::new().name("reader".to_owned()).stack_size(stack_of(memory)).spawn(move || {
+        confine::thread(&mut level);
+        life(&level)
+    });
+    thread.ok()?.join().ok()
 }
 
 /// An eighth of the memory, at most what is ever needed.
@@ -52,10 +58,6 @@ fn stack_of(memory: u64) -> usize {
 }
 
 /// A descriptor to read or write without a buffer of its own.
-fn pipe(fd: BorrowedFd<'static>) -> Pipe {
-    Pipe(fd)
-}
-
 struct Pipe(BorrowedFd<'static>);
 
 impl std::io::Read for Pipe {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{path_bytes, path_of};
 use crate::error::{Doing, Error};
+use crate::extract::Refusal;
 use crate::limits::EXTRACTORS_VERSION;
 use crate::types::{Counts, FileInfo, FilesQuery, Kind, State};
 
@@ -38,10 +39,12 @@ pub(crate) struct Document {
     pub unembedded: i64,
     pub author: Option<String>,
     pub dated: Option<i64>,
+    /// Why its content gives no text, if these extractors have found that it gives none.
+    pub verdict: Option<Refusal>,
 }
 
 const COLUMNS: &str = "id, path, state, kind, size, mtime, ctime, inode, epoch, hash, title, stale, language, in_file,
-                       text_bytes, unembedded, author, dated";
+                       text_bytes, unembedded, author, dated, extractors, verdict, verdict_reason";
 
 fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
     Ok(Document {
@@ -60,7 +63,14 @@ fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
         unembedded: row.get(15)?,
         author: row.get(16)?,
         dated: row.get(17)?,
+        verdict: verdict(row)?,
     })
+}
+
+fn verdict(row: &Row<'_>) -> rusqlite::Result<Option<Refusal>> {
+    let (extractors, state, reason): (i64, Option<i64>, Option<String>) = (row.get(18)?, row.get(19)?, row.get(20)?);
+    let state = state.filter(|_| extractors == EXTRACTORS_VERSION).map(State::from_number);
+    Ok(state.map(|state| Refusal { state, reason: reason.unwrap_or_default() }))
 }
 
 pub(crate) fn by_path(connection: &Connection, path: &Path) -> Result<Option<Document>, Error> {
@@ -167,6 +177,8 @@ pub(crate) struct Outcome<'a> {
     pub dated: Option<i64>,
     /// The language that the document declares.
     pub declared: Option<&'a str>,
+    /// State and reason are what comes of the content that `hash` names, whenever it is read.
+    pub verdict: bool,
 }
 
 impl<'a> Outcome<'a> {
@@ -197,6 +209,7 @@ impl<'a> Outcome<'a> {
             author: None,
             dated: None,
             declared: None,
+            verdict: false,
         }
     }
 }
@@ -204,13 +217,15 @@ impl<'a> Outcome<'a> {
 /// Writes the row and gives its id.
 pub(crate) fn put(connection: &Connection, o: &Outcome<'_>, now: i64) -> Result<i64, Error> {
     let sql = "INSERT INTO documents (path, state, reason, since, kind, size, mtime, ctime, inode, epoch, hash, title,
-                   keywords, language, in_file, text_bytes, passages, unembedded, author, dated, declared, extractors)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
+                   keywords, language, in_file, text_bytes, passages, unembedded, author, dated, declared, extractors,
+                   verdict, verdict_reason)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                   ?23, ?24)
                ON CONFLICT (path) DO UPDATE SET state = ?2, reason = ?3,
                    since = CASE WHEN state = ?2 AND reason IS ?3 AND hash IS ?11 THEN since ELSE ?4 END, kind = ?5, size = ?6, mtime = ?7,
                    ctime = ?8, inode = ?9, epoch = ?10, stale = 0, hash = ?11, title = ?12, keywords = ?13, language = ?14,
                    in_file = ?15, text_bytes = ?16, passages = ?17, unembedded = ?18, author = ?19, dated = ?20,
-                   declared = ?21, extractors = ?22
+                   declared = ?21, extractors = ?22, verdict = ?23, verdict_reason = ?24
                RETURNING id";
     let values = params![
         path_bytes(o.path),
@@ -235,6 +250,8 @@ pub(crate) fn put(connection: &Connection, o: &Outcome<'_>, now: i64) -> Result<
         o.dated,
         o.declared,
         EXTRACTORS_VERSION,
+        o.verdict.then(|| o.state.number()),
+        o.reason.filter(|_| o.verdict),
     ];
     connection.prepare_cached(sql).and_then(|mut s| s.query_row(values, |row| row.get(0))).doing("store a document")
 }
@@ -279,9 +296,17 @@ pub(crate) fn delete(connection: &Connection, id: i64) -> Result<(), Error> {
 
 /// Locked files are to be tried again: the passwords are others.
 pub(crate) fn retry_locked(connection: &Connection) -> Result<(), Error> {
-    let sql = "UPDATE documents SET stale = 1 WHERE state = ?1";
+    let sql = "UPDATE documents SET stale = 1, verdict = NULL WHERE verdict = ?1";
     connection.execute(sql, [State::Locked.number()]).doing("list locked files again")?;
     Ok(())
+}
+
+/// Whether a file waits for a password.
+pub(crate) fn any_locked(connection: &Connection) -> Result<bool, Error> {
+    let mut query = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM documents WHERE state = ?1)")
+        .doing("look for locked files")?;
+    query.query_row([State::Locked.number()], |row| row.get(0)).doing("look for locked files")
 }
 
 /// Everything is to be cut and embedded anew: the embedder is another one.

@@ -7,7 +7,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Doing, Error};
 
 /// Append only; `user_version` counts how many were applied.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql"), include_str!("migrations/0002_parts.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_initial.sql"),
+    include_str!("migrations/0002_parts.sql"),
+    include_str!("migrations/0003_verdicts.sql"),
+];
 
 /// Brings the schema up to date; does nothing when it is.
 pub(crate) fn migrate(connection: &mut Connection, dir: &Path) -> Result<(), Error> {
@@ -45,6 +49,29 @@ mod tests {
         migrate(&mut connection, Path::new("x")).unwrap();
         assert_eq!(schema(&connection), once);
         assert!(once.len() > 10);
+    }
+
+    #[test]
+    fn what_the_first_schema_held_is_kept_and_what_gave_no_text_is_read_again() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO documents (path, state, since, kind, size, mtime, ctime, inode, epoch, hash, text_bytes, passages)
+                     VALUES (CAST('/r/a.txt' AS BLOB), 0, 1, 0, 5, 1, 1, 1, 0, x'01', 5, 1), (CAST('/r/b.pdf' AS BLOB), 6, 1, 5, 5, 1, 1, 2, 0, NULL, 0, 0);
+                 INSERT INTO passages (document_id, byte_start, byte_end, line_start, line_end, length, fingerprint)
+                     VALUES (1, 0, 5, 1, 1, 1, 7);",
+            )
+            .unwrap();
+        crate::store::text::put(&connection, 1, "words").unwrap();
+        migrate(&mut connection, Path::new("x")).unwrap();
+        assert_eq!(crate::store::text::get(&connection, 1, 0, 5).unwrap(), "words");
+        let known = crate::store::documents::known_below(&connection, Path::new("/r")).unwrap();
+        let outdated = |path: &str| known.iter().find(|(p, _)| p == Path::new(path)).unwrap().1.outdated;
+        assert!(!outdated("/r/a.txt") && outdated("/r/b.pdf"));
+        assert!(crate::store::passages::by_id(&connection, 1).unwrap().is_some());
+        assert!(crate::store::parts::at(&connection, 1, 0).unwrap().is_empty());
     }
 
     #[test]

@@ -102,7 +102,11 @@ impl Bench {
 
     pub fn start(&mut self) {
         // One that was stopped stays so.
-        self.jail = jail();
+        self.start_with(jail());
+    }
+
+    pub fn start_with(&mut self, jail: Arc<Jail>) {
+        self.jail = jail;
         let events = Arc::clone(&self.events);
         let tell = move |event| events.lock().unwrap().push(event);
         let embedder: Arc<dyn Embedder> = self.embedder.clone();

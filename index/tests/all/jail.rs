@@ -1,6 +1,7 @@
 //! Workers that crash, hang, lie, or are killed from outside: one file fails, or is read after all, and nothing else.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -104,4 +105,53 @@ fn many_files_need_more_than_one_worker_and_little_time() {
     let each = start.elapsed() / 1000;
     // Some 50 µs on an idle machine; the bound is for a busy one.
     assert!(each < Duration::from_millis(10), "{each:?} a file of 1 KB");
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn nothing_outside_can_be_reached_from_inside() {
+    let run = std::process::Command::new(worker("walls").program).arg("walls").env_clear().output().unwrap();
+    let out = String::from_utf8(run.stdout).unwrap();
+    assert!(run.status.success() && out.contains("limits true"), "{:?} {out}", run.status);
+    let may = ["memory", "time", "chance"];
+    let linux = cfg!(target_os = "linux");
+    // A kernel that lacks one of them says so; what the other bars must still be barred.
+    let (files, calls) = (out.contains("files true"), out.contains("calls true"));
+    for line in out.lines().skip(3) {
+        let (what, came) = line.split_once(' ').unwrap();
+        let barred = match what {
+            what if may.contains(&what) => false,
+            "read" | "list" => files || calls,
+            "tcp" | "udp" | "unix" | "pair" | "copy" | "kill" => calls,
+            "thread" | "exec" => calls || !is_root(),
+            _ => true,
+        };
+        if barred || may.contains(&what) {
+            assert_eq!(came == "barred", barred, "{what}: {out}");
+        }
+    }
+    assert!(!linux || files || calls, "neither Landlock nor seccomp: {out}");
+    assert!(!std::env::temp_dir().join("satchel-walls").exists());
+}
+
+#[test]
+fn what_failed_is_not_read_again_until_its_content_changes() {
+    let mut bench = Bench::new();
+    bench.write("a.txt", "never read");
+    bench.start_with(Arc::new(Jail::new(worker("abort"), u64::MAX)));
+    assert_eq!(bench.state("a.txt"), Some(State::Failed));
+    bench.stop();
+    // The real worker would read it, but the same content has its verdict, also when it is touched or copied over.
+    bench.write("a.txt", "never read");
+    bench.start();
+    let reason = bench.file("a.txt").unwrap().reason.unwrap();
+    assert!(reason.contains("crashed"), "{reason}");
+    bench.indexer.as_ref().unwrap().rescan();
+    bench.settle();
+    assert_eq!(bench.state("a.txt"), Some(State::Failed));
+    bench.write("a.txt", "read at last");
+    bench.until("it is read", |b| b.state("a.txt") == Some(State::Indexed));
 }

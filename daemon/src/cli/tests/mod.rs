@@ -232,7 +232,7 @@ async fn tables_fit_the_screen_and_hostile_names_do_not_drive_it() {
 async fn search_shows_place_score_title_and_a_short_excerpt() {
     let world = World::with(Fake::default());
     let ran = world.run(&["search", "notice", "period"]).await;
-    assert!(ran.out.contains("lease.pdf p. 2:1-9  (0.750)\n    Lease"), "{}", ran.out);
+    assert!(ran.out.contains("lease.pdf, page 2  (0.750)\n    Lease"), "{}", ran.out);
     assert_eq!(ran.out.lines().count(), 7, "{}", ran.out);
     let ran = world.run(&["search", "nothing"]).await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (3, "", "no passage matches\n"));
