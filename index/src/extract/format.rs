@@ -58,10 +58,18 @@ pub enum Format {
     Pdf,
     /// Rich text.
     Rtf,
+    /// Word 6 to 2003.
+    Doc,
+    /// Excel 5 to 2003.
+    Xls,
+    /// PowerPoint 97 to 2003.
+    Ppt,
+    /// A mail of Outlook.
+    Msg,
 }
 
 /// Extensions of formats that are known, are not text, and have no extractor yet.
-const NO_EXTRACTOR_YET: &[&str] = &["doc", "ppt", "xls", "msg", "one", "djvu", "mobi"];
+const NO_EXTRACTOR_YET: &[&str] = &["one", "djvu", "mobi"];
 
 /// Extensions of media, archives and programs: there is no text to extract.
 const NO_TEXT: &[&str] = &[
@@ -143,6 +151,10 @@ impl Format {
             "md" | "markdown" | "mdown" | "mkd" | "mdx" => Self::Markdown,
             "pdf" => Self::Pdf,
             "rtf" => Self::Rtf,
+            "doc" | "dot" => Self::Doc,
+            "xls" | "xlt" => Self::Xls,
+            "ppt" | "pps" | "pot" => Self::Ppt,
+            "msg" => Self::Msg,
             "html" | "htm" | "xhtml" => Self::Html,
             "docx" | "docm" | "dotx" | "dotm" => Self::Docx,
             "pptx" | "pptm" | "ppsx" | "ppsm" | "potx" | "potm" => Self::Pptx,
@@ -190,10 +202,10 @@ impl Format {
             Self::Html | Self::Mhtml => Kind::Html,
             Self::Code => Kind::Code,
             Self::Data => Kind::Data,
-            Self::Docx | Self::Odt | Self::LockedOffice | Self::Rtf => Kind::Document,
-            Self::Xlsx | Self::Ods => Kind::Spreadsheet,
-            Self::Pptx | Self::Odp => Kind::Presentation,
-            Self::Eml | Self::Mbox => Kind::Mail,
+            Self::Docx | Self::Odt | Self::LockedOffice | Self::Rtf | Self::Doc => Kind::Document,
+            Self::Xlsx | Self::Ods | Self::Xls => Kind::Spreadsheet,
+            Self::Pptx | Self::Odp | Self::Ppt => Kind::Presentation,
+            Self::Eml | Self::Mbox | Self::Msg => Kind::Mail,
             Self::Epub => Kind::Book,
             Self::Notebook => Kind::Notebook,
             Self::IWork => Kind::Document,

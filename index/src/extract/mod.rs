@@ -265,6 +265,10 @@ pub fn extract(name: &Path, bytes: &[u8], context: &Context<'_>) -> Result<Extra
     let extracted = match format {
         Format::Markdown => formats::markdown::extract(bytes, context.limits)?,
         Format::Pdf => formats::pdf::extract(bytes, context)?,
+        Format::Doc => formats::ole::doc::extract(bytes, context)?,
+        Format::Xls => formats::ole::xls::extract(bytes, context)?,
+        Format::Ppt => formats::ole::ppt::extract(bytes, context)?,
+        Format::Msg => formats::ole::msg::extract(bytes, context)?,
         Format::Rtf => formats::rtf::extract(bytes, context.limits)?,
         Format::Html => formats::html::extract(bytes, context.limits)?,
         Format::Docx => formats::ooxml::docx::extract(bytes, context)?,

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use super::Budget;
+use super::charset;
 use super::format::Format;
+use super::formats::ole;
 use super::formats::ooxml::locked;
 use super::package::Package;
+use super::{Budget, Limits};
 
 /// Bytes looked at for signs of a page or a mail.
 const HEAD_BYTES: usize = 4 << 10;
@@ -35,6 +37,9 @@ pub(crate) fn format_of(name: &Path, bytes: &[u8]) -> Option<Format> {
     if locked::is_locked(bytes) {
         return Some(Format::LockedOffice);
     }
+    if let Some(format) = ole::format_of(bytes) {
+        return Some(format);
+    }
     if bytes.starts_with(b"%PDF-") {
         return Some(Format::Pdf);
     }
@@ -47,7 +52,12 @@ pub(crate) fn format_of(name: &Path, bytes: &[u8]) -> Option<Format> {
         Ok(Format::IWork) => Some(Format::Text),
         // Programs save pages as documents and sheets for others to open; a page that says "not found" is saved under
         // the name of what was asked for.
-        Ok(Format::Docx | Format::Xlsx | Format::Pdf) | Err(_) if is_page(head) => Some(Format::Html),
+        Ok(Format::Docx | Format::Xlsx | Format::Pdf | Format::Rtf) | Err(_) if is_page(head) => Some(Format::Html),
+        Ok(Format::Doc | Format::Xls | Format::Ppt | Format::Msg | Format::Rtf)
+            if !bytes.starts_with(ole::SIGNATURE) =>
+        {
+            Some(old_format(head)).filter(|_| is_text(head))
+        }
         Ok(Format::Text) if is_mailbox(head) => Some(Format::Mbox),
         Ok(Format::Text) if is_mail(head) => Some(Format::Eml),
         Ok(Format::Text) if is_page(head) => Some(Format::Html),
@@ -78,6 +88,21 @@ fn packed_format(bytes: &[u8]) -> Option<Format> {
         Some("spreadsheet") => Format::Ods,
         _ => Format::Odp,
     })
+}
+
+/// What programs save under the names of old documents for others to open: pages, mails with pages in them, and text.
+fn old_format(head: &[u8]) -> Format {
+    if is_page(head) {
+        Format::Html
+    } else if is_mail(head) {
+        Format::Eml
+    } else {
+        Format::Text
+    }
+}
+
+fn is_text(head: &[u8]) -> bool {
+    charset::decode(head, &Limits::default()).is_ok()
 }
 
 fn is_page(head: &[u8]) -> bool {
@@ -118,6 +143,16 @@ fn is_mail(head: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::extract::package::tests::packed;
+
+    #[test]
+    fn names_of_old_documents_cover_much() {
+        for name in ["a.doc", "a.xls", "a.rtf"] {
+            assert_eq!(format_of(Path::new(name), b"<html><table>"), Some(Format::Html));
+            assert_eq!(format_of(Path::new(name), b"plain text"), Some(Format::Text));
+            assert_eq!(format_of(Path::new(name), b"{\\rtf1 x}"), Some(Format::Rtf));
+            assert_eq!(format_of(Path::new(name), b"\0\x01\x02\x03\0\0\x07"), None);
+        }
+    }
 
     #[test]
     fn pdf_and_what_only_calls_itself_so() {

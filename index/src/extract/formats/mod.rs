@@ -14,6 +14,7 @@ pub(crate) mod mbox;
 pub(crate) mod mhtml;
 pub(crate) mod notebook;
 pub(crate) mod odf;
+pub(crate) mod ole;
 pub(crate) mod ooxml;
 pub(crate) mod org;
 pub(crate) mod pdf;
