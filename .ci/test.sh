@@ -17,3 +17,7 @@ for model in $models; do
 done
 export SATCHEL_TEST_MODELS=$home/models
 cargo test --release --locked --workspace -- "$@"
+# Nearly right documents, given to the reader: a second a format here, as long as one likes by hand (docs/jail.md).
+if [ -d ../shared/corpus/files ]; then
+    cargo run --release --locked -p satchel-index --example fuzz -- --seconds 1 ../shared/corpus/files
+fi
