@@ -49,3 +49,17 @@ fn a_passage_of_a_pdf_says_its_page() {
     let shown = home.run(["search", "beryl"]).ok();
     assert!(shown.out.contains("lease.pdf, page 2"), "{}", shown.out);
 }
+
+#[test]
+fn a_passage_of_a_mail_says_who_wrote_it_and_when() {
+    let home = Home::bare();
+    let mail = "From: Ann Reed <ann@example.org>\r\nTo: bob@example.org\r\nSubject: The garden\r\n\
+                Date: Thu, 02 Jan 2020 10:00:00 +0000\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n\
+                The beryl lies under the pear tree.\r\n";
+    home.write("garden.eml", mail);
+    let daemon = home.daemon();
+    let found = daemon.post("/v1/search", json!({"query": "beryl", "mode": "lexical"}));
+    let hit = &found["hits"][0];
+    assert!(hit["author"].as_str().unwrap().contains("Ann Reed"), "{hit}");
+    assert_eq!(hit["dated"], 1_577_959_200, "{hit}");
+}

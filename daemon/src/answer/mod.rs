@@ -262,6 +262,7 @@ fn first_quote(question: &str, sources: &[Source], index: &Index, exchange: &Exc
     exchange.events.emit(Event::Quote(Quote {
         source: best.passage as u32,
         path: citation.path,
+        page: citation.page,
         line_start: citation.line_start,
         line_end: citation.line_end,
         text: citation.quote,

@@ -66,6 +66,9 @@ pub struct Quote {
     pub source: u32,
     /// The file.
     pub path: String,
+    /// Page, for paged kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
     /// First line.
     pub line_start: u32,
     /// Last line.

@@ -76,6 +76,15 @@ pub struct Hit {
     /// Page, for paged kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u32>,
+    /// The sheet, message, attachment or the like that it stands in, such as `sheet Costs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// Who wrote the document, as it says itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// When it was written or sent, as it says itself, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dated: Option<i64>,
     /// First line.
     pub line_start: u32,
     /// Last line.
