@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::bidi;
 use super::content::Glyph;
+use super::{accents, bidi};
 
 /// How far, in parts of the font's size, glyphs may be apart and still be one word.
 const WORD_GAP: f32 = 0.13;
@@ -90,7 +90,7 @@ fn same_way(a: (f32, f32), b: (f32, f32)) -> bool {
     a.0 * b.0 + a.1 * b.1 > 0.995
 }
 
-fn along(glyph: &Glyph, way: (f32, f32)) -> f32 {
+pub(super) fn along(glyph: &Glyph, way: (f32, f32)) -> f32 {
     glyph.x * way.0 + glyph.y * way.1
 }
 
@@ -107,11 +107,17 @@ fn runs(glyphs: &[Glyph]) -> Vec<Run> {
             let (start, base) = (along(glyph, run.way), across(glyph, run.way));
             let gap = start - run.end;
             let em = run.em.max(glyph.em);
-            let level = (base - run.base).abs() < 0.1 * run.height.min(glyph.height);
+            // An accent is set first, lifted over a capital, and its letter drawn back under it.
+            let accent = accents::mark_of(glyph).is_some();
+            let accented =
+                accent || glyphs.get(i.wrapping_sub(1)).is_some_and(|before| accents::mark_of(before).is_some());
+            let lift = if accented { 0.35 } else { 0.1 };
+            let level = (base - run.base).abs() < lift * run.height.min(glyph.height);
+            let back = if accented { -0.8 } else { -0.35 };
             let alike = glyph.em < 1.6 * run.em && run.em < 1.6 * glyph.em;
-            if level && alike && gap > -0.35 * em && gap < COLUMN_GAP * em {
+            if level && alike && gap > back * em && gap < COLUMN_GAP * em {
                 run.glyphs.end = i + 1;
-                if !is_space(glyph) {
+                if !is_space(glyph) && !accent {
                     run.end = run.end.max(start + glyph.width);
                 }
                 continue;
@@ -173,8 +179,10 @@ impl Draft {
 
     fn has_room_for(&self, run: &Run) -> bool {
         let slack = 0.2 * run.em;
-        self.runs.len() < PIECES_MAX
-            && self.runs.iter().all(|other| run.start > other.end - slack || run.end < other.start + slack)
+        // What is raised leaves the line below it free: a comma under the star of a footnote.
+        let blocks = |other: &&Run| (other.base - run.base).abs() < 0.15 * run.height;
+        let free = |other: &Run| run.start > other.end - slack || run.end < other.start + slack;
+        self.runs.len() < PIECES_MAX && self.runs.iter().filter(blocks).all(free)
     }
 
     fn take(&mut self, run: Run) {
@@ -224,11 +232,12 @@ fn sort_as_seen(glyphs: &mut Vec<&Glyph>, way: (f32, f32)) {
 /// The texts of the glyphs with spaces between words. For lines that are turned afterwards, marks go with their letter.
 fn with_spaces(glyphs: &[&Glyph], way: (f32, f32), leftward: bool) -> Vec<String> {
     // A space that is drawn counts where it has room; some programs put one behind each letter and go back over it.
+    let glyphs = accents::put_on(glyphs, way);
     let mut spaced = Vec::new();
     let mut letters: Vec<&Glyph> = Vec::new();
-    for glyph in glyphs {
+    for glyph in &glyphs {
         if !is_space(glyph) {
-            letters.push(glyph);
+            letters.push(glyph.as_ref());
             spaced.push(false);
         } else if let Some(last) = spaced.last_mut() {
             *last = true;

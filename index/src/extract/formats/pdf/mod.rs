@@ -1,5 +1,6 @@
 //! PDF: the text that its pages draw, its annotations, the values of its forms and its attachments.
 
+mod accents;
 mod annotations;
 mod attachments;
 mod bidi;

@@ -1,5 +1,7 @@
 //! Lines of a page → its text: order, paragraphs and words cut at the end of a line.
 
+use std::collections::HashSet;
+
 use super::lines::Line;
 
 /// Lines a page must have before its order is doubted.
@@ -10,13 +12,14 @@ pub(super) fn text(mut lines: Vec<Line>) -> String {
     if is_disordered(&lines) {
         lines = super::order::by_place(lines);
     }
+    let compounds = compounds(&lines);
     let mut out = String::new();
     let mut before: Option<&Line> = None;
     for line in &lines {
         if let Some(before) = before {
             if is_new_paragraph(before, line) {
                 out.push_str("\n\n");
-            } else if !join_cut_word(&mut out, line) {
+            } else if !join_cut_word(&mut out, line, &compounds) {
                 out.push('\n');
             }
         }
@@ -47,8 +50,14 @@ fn is_new_paragraph(before: &Line, line: &Line) -> bool {
     fall > 1.9 * size || fall < -0.5 * size || line.size > 1.3 * before.size || before.size > 1.3 * line.size
 }
 
+/// Words of the page that have a hyphen of their own, such as `well-known`.
+fn compounds(lines: &[Line]) -> HashSet<String> {
+    let words = lines.iter().flat_map(|line| line.text.split(|c: char| !c.is_alphabetic() && c != '-'));
+    words.filter(|word| word.trim_matches('-').contains('-')).map(str::to_lowercase).collect()
+}
+
 /// A word that was cut at the end of a line is put together. Says whether it was.
-fn join_cut_word(out: &mut String, line: &Line) -> bool {
+fn join_cut_word(out: &mut String, line: &Line, compounds: &HashSet<String>) -> bool {
     let Some(hyphen) = out.chars().next_back().filter(|c| matches!(c, '-' | '\u{AD}' | '\u{2010}')) else {
         return false;
     };
@@ -56,6 +65,12 @@ fn join_cut_word(out: &mut String, line: &Line) -> bool {
     let letters = head.chars().rev().take_while(|c| c.is_alphabetic()).count();
     let goes_on = line.text.chars().next().is_some_and(char::is_lowercase);
     if letters >= 2 && goes_on {
+        let half = |c: char| !c.is_alphabetic();
+        let (first, second) = (head.rsplit(half).next(), line.text.split(half).next());
+        let whole = format!("{}-{}", first.unwrap_or_default(), second.unwrap_or_default()).to_lowercase();
+        if compounds.contains(&whole) {
+            return true;
+        }
         out.truncate(head.len());
         return true;
     }
@@ -84,6 +99,13 @@ mod tests {
             line("shirt", 0.0, 100.0, 626.0),
         ]);
         assert_eq!(got, "an important word\n\nA new one\nT-\nshirt");
+    }
+
+    #[test]
+    fn a_hyphen_that_the_word_has_elsewhere_stays() {
+        let got =
+            text(vec![line("a well-known word, a well-", 0.0, 100.0, 700.0), line("known one", 0.0, 100.0, 688.0)]);
+        assert_eq!(got, "a well-known word, a well-known one");
     }
 
     #[test]

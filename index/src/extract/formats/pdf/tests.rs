@@ -46,6 +46,14 @@ fn words_are_parted_by_their_gaps() {
 }
 
 #[test]
+fn accents_go_onto_their_letters() {
+    // As TeX sets them: the accent, back over it, the letter.
+    assert_eq!(text("BT /F 10 Tf 72 700 Td [(M) (\\250) 500 (uller)] TJ ET"), "Müller");
+    assert_eq!(text("BT /F 10 Tf 72 700 Td [(Universit) (\\264) 450 (e de)] TJ ET"), "Université de");
+    assert_eq!(text("BT /F 10 Tf 72 700 Td (a \\264 b) Tj ET"), "a ´ b");
+}
+
+#[test]
 fn lines_and_what_is_drawn_twice() {
     assert_eq!(text("BT /F 10 Tf 72 700 Td (bold) Tj ET BT /F 10 Tf 72.3 700 Td (bold) Tj ET"), "bold");
     assert_eq!(text("BT /F 10 Tf 12 TL 72 700 Td (one) Tj T* (two) Tj (three) ' ET"), "one\ntwo\nthree");
