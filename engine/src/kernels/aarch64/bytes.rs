@@ -130,3 +130,27 @@ pub(super) unsafe fn smmla(mut sums: int32x4_t, w: int8x16_t, q: int8x16_t) -> i
     }
     sums
 }
+
+/// The function `peak` of a table, see [`Kernels::peak`](crate::kernels::Kernels::peak): chains of one instruction, which
+/// makes `$products` products.
+macro_rules! peak {
+    ($features:literal, $instruction:ident, $products:literal) => {
+        #[target_feature(enable = $features)]
+        fn peak(rounds: usize) -> usize {
+            const CHAINS: usize = 24;
+            let (mut w, q) = (std::hint::black_box(vdupq_n_s8(3)), std::hint::black_box(vdupq_n_s8(5)));
+            let mut sums = [vdupq_n_s32(0); CHAINS];
+            for _ in 0..rounds {
+                for sum in &mut sums {
+                    // SAFETY: the instruction is enabled here.
+                    *sum = unsafe { $instruction(*sum, w, q) };
+                }
+                // Opaque, or all rounds would be the same and computed once.
+                w = std::hint::black_box(w);
+            }
+            std::hint::black_box(sums);
+            rounds * CHAINS * $products
+        }
+    };
+}
+pub(super) use peak;

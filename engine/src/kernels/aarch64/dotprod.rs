@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::ops::Range;
 
-use super::bytes::{DotProduct, sdot, sdot_lane};
+use super::bytes::{DotProduct, peak, sdot, sdot_lane};
 use super::gemv;
 use super::lanes::F32x8;
 use super::unpack::{NeonUnpack, centred};
@@ -22,28 +22,12 @@ kernels!(
     lanes: F32x8
 );
 
-/// See [`Kernels::peak`].
-#[target_feature(enable = "neon,dotprod")]
-fn peak(rounds: usize) -> usize {
-    const CHAINS: usize = 24;
-    let (mut w, q) = (std::hint::black_box(vdupq_n_s8(3)), std::hint::black_box(vdupq_n_s8(5)));
-    let mut sums = [vdupq_n_s32(0); CHAINS];
-    for _ in 0..rounds {
-        for sum in &mut sums {
-            // SAFETY: the instruction is enabled here.
-            *sum = unsafe { sdot(*sum, w, q) };
-        }
-        // Opaque, or all rounds would be the same and computed once.
-        w = std::hint::black_box(w);
-    }
-    std::hint::black_box(sums);
-    rounds * CHAINS * 16
-}
+peak!("neon,dotprod", sdot, 16);
 
 /// # Safety
 /// As [`Kernels::gemv`], with `dotprod` there.
 #[inline(always)]
-unsafe fn rows<F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
+pub(super) unsafe fn rows<F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
     // SAFETY: forwarded.
     unsafe { gemv::rows::<DotProduct, F>(m, rows, a, out) };
 }

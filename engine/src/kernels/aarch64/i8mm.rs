@@ -4,8 +4,8 @@
 use std::arch::aarch64::*;
 use std::ops::Range;
 
-use super::bytes::{DotProduct, smmla};
-use super::gemv;
+use super::bytes::{peak, smmla};
+use super::dotprod::rows;
 use super::lanes::F32x8;
 use super::unpack::{NeonUnpack, centred};
 use crate::kernels::gemm::{PANEL_ROWS, Panel, TileSums};
@@ -23,31 +23,7 @@ kernels!(
     lanes: F32x8
 );
 
-/// See [`Kernels::peak`].
-#[target_feature(enable = "neon,dotprod,i8mm")]
-fn peak(rounds: usize) -> usize {
-    const CHAINS: usize = 24;
-    let (mut w, q) = (std::hint::black_box(vdupq_n_s8(3)), std::hint::black_box(vdupq_n_s8(5)));
-    let mut sums = [vdupq_n_s32(0); CHAINS];
-    for _ in 0..rounds {
-        for sum in &mut sums {
-            // SAFETY: the instruction is enabled here.
-            *sum = unsafe { smmla(*sum, w, q) };
-        }
-        // Opaque, or all rounds would be the same and computed once.
-        w = std::hint::black_box(w);
-    }
-    std::hint::black_box(sums);
-    rounds * CHAINS * 32
-}
-
-/// # Safety
-/// As [`Kernels::gemv`], with `dotprod` there.
-#[inline(always)]
-unsafe fn rows<F: Format>(m: &Matrix<'_>, rows: Range<usize>, a: &ActMatrix, out: Output) {
-    // SAFETY: forwarded.
-    unsafe { gemv::rows::<DotProduct, F>(m, rows, a, out) };
-}
+peak!("neon,dotprod,i8mm", smmla, 32);
 
 /// Pairs of rows in half a panel, and pairs of columns in a tile.
 const ROWS: usize = 4;

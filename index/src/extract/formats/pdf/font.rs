@@ -32,7 +32,7 @@ pub(super) struct Code {
 
 /// The fonts of a document.
 pub(super) struct Fonts<'a> {
-    library: FontCache<'a>,
+    cache: FontCache<'a>,
     programs: FontResolverFn,
     maps: CMapResolverFn,
     known: HashMap<(u32, i32), Option<Rc<PdfFont<'a>>>>,
@@ -41,7 +41,7 @@ pub(super) struct Fonts<'a> {
 impl<'a> Fonts<'a> {
     pub fn new() -> Self {
         Self {
-            library: FontCache::new(),
+            cache: FontCache::new(),
             programs: Arc::new(|query| match query {
                 FontQuery::Standard(font) => Some(font.get_font_data()),
                 FontQuery::Fallback(fallback) => Some(fallback.pick_standard_font().get_font_data()),
@@ -66,7 +66,7 @@ impl<'a> Fonts<'a> {
 
     /// What is used where a page names no font, or one that does not exist.
     pub fn standard(&self) -> Option<PdfFont<'a>> {
-        let font = self.library.standard_font(StandardFont::Helvetica, &self.programs)?;
+        let font = self.cache.standard_font(StandardFont::Helvetica, &self.programs)?;
         Some(PdfFont::new(font, &Dict::empty()))
     }
 
@@ -74,7 +74,7 @@ impl<'a> Fonts<'a> {
         if !streams_fit(dict) || !widths_fit(dict) {
             return None;
         }
-        let font = self.library.font(dict, &self.programs, &self.maps)?;
+        let font = self.cache.font(dict, &self.programs, &self.maps)?;
         Some(PdfFont::new(font, dict))
     }
 }
