@@ -19,6 +19,8 @@ mod errors;
 mod ingest;
 /// The process that reads files: killed, refused, given what is meant to break it.
 mod jail;
+/// What computing takes of memory.
+mod memory;
 /// Daemons killed while they index.
 mod recovery;
 /// The repository itself: who depends on whom, links, sizes.

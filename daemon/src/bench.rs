@@ -17,11 +17,13 @@ use crate::cli::backend::Report;
 use crate::cli::bench::BenchArgs;
 use crate::doctor::kernel_of;
 use crate::gate::Gate;
+use crate::memory::usage;
 use crate::models::{self, Store};
 use crate::service::prevailing_type;
 use crate::threads::compute_threads;
 use crate::vectors::Vectors;
 
+const MIB: f64 = (1u64 << 20) as f64;
 /// Timed runs of each figure; the median is told.
 const RUNS: usize = 3;
 /// Bytes read to measure the memory's bandwidth: well beyond any cache.
@@ -78,6 +80,8 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
             note(run, decode, started, &mut decodes);
         }
     }
+    // Before the buffer that the bandwidth is measured with.
+    let memory = usage().peak;
     let (read, peak) = (bandwidth(&pool), peak(&pool));
     rows.say("model", "model", path.display().to_string());
     rows.say("quant", "prevailing type", prevailing_type(llm.gguf()));
@@ -105,6 +109,13 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
     let types: Vec<String> = types.into_iter().map(|t| format!("{t}: {}", kernel_of(t, isa))).collect();
     rows.add("tensor_types", "tensor types", types.join("; "), types);
     rows.say("kv_type", "KV cache", session.cache_type().name());
+    let (file, kv) = (path.metadata().map_or(0, |m| m.len()), session.kv_bytes() as u64);
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    let shown =
+        format!("{:.0} MiB resident at most; the file has {:.0}, the KV cache {:.0}", mib(memory), mib(file), mib(kv));
+    rows.add("peak_bytes", "memory", shown, memory);
+    rows.add("model_bytes", "model file", format!("{file} bytes"), file);
+    rows.add("kv_bytes", "KV cache", format!("{kv} bytes for {} tokens", session.capacity()), kv);
     if args.sustain > 0 {
         sustain(&mut session, args, &tokens(context + 1), rows)?;
     }
