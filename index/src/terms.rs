@@ -4,7 +4,7 @@
 //!   search that drops them).
 //! - Words of spaced scripts become their Snowball stem. A document is stemmed in its own language; a query word is looked
 //!   up by its stems in all languages that the index has, as one group.
-//! - Han, kana, hangul, Thai and other scripts without spaces become characters and pairs of characters.
+//! - Han, kana, hangul, Thai and other scripts without spaces become characters and pairs of characters, and so do emoji.
 //! - Words joined by `-`, `_`, `.` and the like, and words of letters and digits or of mixed case, are indexed in parts and
 //!   whole: `QK7-2231` is found by `2231`, by `qk7`, and best by itself.
 
@@ -18,7 +18,7 @@ use crate::extract::floor_boundary;
 use crate::limits::TERM_BYTES_MAX;
 
 /// Changes whenever [`document_terms`] would give other terms than before; the full-text table is then rebuilt.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// Stands for any joiner inside a whole identifier.
 const JOINER: char = '\u{E000}';
@@ -189,6 +189,12 @@ fn is_dense(c: char) -> bool {
         | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{323AF}'
         | '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}')
         && (c.is_alphanumeric() || is_combining_mark(c) || c == 'ー')
+        || is_emoji(c)
+}
+
+/// Pictures among text, which a person may look for as for a word: emoji, dingbats, weather and the like.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2600}'..='\u{27BF}' | '\u{1F300}'..='\u{1FAFF}')
 }
 
 fn is_word(c: char) -> bool {
@@ -348,6 +354,12 @@ mod tests {
         let groups = query_groups(query, &[Language::ENGLISH, language]);
         let found = groups.iter().filter(|g| g.forms.iter().any(|f| out.counts.contains_key(f))).count();
         found as f32 / groups.len() as f32
+    }
+
+    #[test]
+    fn emoji_are_found() {
+        assert_eq!(terms("a 🤠😅!"), ["a", "😅", "🤠", "🤠😅"]);
+        assert_eq!(share("🤠", "yes 🤠"), 1.0);
     }
 
     #[test]
