@@ -4,13 +4,17 @@
 //! next region before they park; between answers they cost nothing. Each worker has a range of neighbouring jobs, so that
 //! it reads memory in long runs (what the hardware fetches ahead is then its own), and takes from the others' ranges when
 //! its own is done. A region ends when all jobs are done, not when all workers came by: a slow core is left with fewer
-//! jobs, and one that is busy with something else gets none and delays nobody.
+//! jobs. A worker that is stopped again and again with a job in its hands rests for a while ([`pace`]).
+
+mod pace;
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
+use self::pace::{Pace, Share};
 use crate::limits::MAX_THREADS;
 
 /// Looks of a waiting worker before it parks: some hundred microseconds, longer than any gap inside one token.
@@ -19,6 +23,10 @@ const SPINS: usize = 10_000;
 /// Looks of the caller for the last jobs of others before it offers its core: with more threads than free cores the one
 /// that has the last job may be waiting for just that.
 const SPINS_AT_END: usize = 2_000;
+
+/// One region of so many is timed: often enough to notice a slow core within some tokens, and a prime, so that it is not
+/// always the same step of a layer.
+const TIMED: u32 = 7;
 
 /// A region's work: `(worker, job)`.
 type Work = dyn Fn(usize, usize) + Sync + 'static;
@@ -50,19 +58,32 @@ impl Range {
     }
 }
 
-/// A range in a cache line of its own, or claiming a job would disturb the neighbours.
+/// What belongs to one worker, in a cache line of its own, or claiming a job would disturb the neighbours.
+#[derive(Default)]
 #[repr(align(128))]
-struct Slot(AtomicU64);
+struct Slot {
+    range: AtomicU64,
+    /// The worker sleeps, or is about to.
+    parked: AtomicBool,
+    /// Jobs that the worker did in a timed region, and the nanoseconds they took.
+    jobs: AtomicU32,
+    busy: AtomicU64,
+}
 
 impl Slot {
     fn look(&self, order: Ordering) -> Range {
-        Range(self.0.load(order))
+        Range(self.range.load(order))
     }
 
     /// Claims the next job of the range.
     fn claim(&self) -> Option<usize> {
         self.look(Ordering::Relaxed).next()?;
-        Range(self.0.fetch_add(1, Ordering::AcqRel)).next()
+        Range(self.range.fetch_add(1, Ordering::AcqRel)).next()
+    }
+
+    fn share(&self) -> Share {
+        let busy = Duration::from_nanos(self.busy.load(Ordering::Relaxed));
+        Share { jobs: self.jobs.load(Ordering::Relaxed), busy }
     }
 }
 
@@ -73,11 +94,9 @@ struct Shared {
     work: UnsafeCell<Option<*const Work>>,
     /// Jobs of the current region that are done.
     done: AtomicUsize,
+    /// The current region is one whose jobs are timed.
+    timed: AtomicBool,
     panicked: AtomicBool,
-    /// Workers that sleep, or are about to.
-    parked: AtomicUsize,
-    sleep: Mutex<()>,
-    wake: Condvar,
     stop: AtomicBool,
 }
 
@@ -92,7 +111,14 @@ pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     /// One region at a time.
-    turn: Mutex<()>,
+    turn: Mutex<Turn>,
+}
+
+/// What the regions have in common.
+#[derive(Default)]
+struct Turn {
+    regions: u32,
+    pace: Pace,
 }
 
 impl std::fmt::Debug for Pool {
@@ -111,13 +137,11 @@ impl Pool {
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, MAX_THREADS);
         let shared = Arc::new(Shared {
-            slots: (0..threads).map(|_| Slot(AtomicU64::new(0))).collect(),
+            slots: (0..threads).map(|_| Slot::default()).collect(),
             work: UnsafeCell::new(None),
             done: AtomicUsize::new(0),
+            timed: AtomicBool::new(false),
             panicked: AtomicBool::new(false),
-            parked: AtomicUsize::new(0),
-            sleep: Mutex::new(()),
-            wake: Condvar::new(),
             stop: AtomicBool::new(false),
         });
         let workers = (1..threads)
@@ -127,7 +151,7 @@ impl Pool {
                 std::thread::Builder::new().name(format!("compute-{i}")).spawn(move || worker(&shared, i)).ok()
             })
             .collect();
-        Self { shared, workers, turn: Mutex::new(()) }
+        Self { shared, workers, turn: Mutex::default() }
     }
 
     /// Threads that compute, the calling one included.
@@ -142,18 +166,21 @@ impl Pool {
     /// # Panics
     /// When `work` panicked on any thread; the other jobs were done all the same.
     pub fn run(&self, jobs: usize, work: impl Fn(usize, usize) + Sync) {
-        let _turn = lock(&self.turn);
+        let mut turn = lock(&self.turn);
         if jobs <= 1 || self.workers.is_empty() {
             (0..jobs).for_each(|job| work(0, job));
             return;
         }
         for from in (0..jobs).step_by(Range::MAX_JOBS) {
-            self.region(Range::MAX_JOBS.min(jobs - from), &|worker, job| work(worker, from + job));
+            self.region(&mut turn, Range::MAX_JOBS.min(jobs - from), &|worker, job| work(worker, from + job));
         }
+        // Not before the turn is over, or its lock would be poisoned for nothing.
+        drop(turn);
+        assert!(!self.shared.panicked.swap(false, Ordering::Relaxed), "a compute worker panicked");
     }
 
-    /// One region. The caller holds the turn.
-    fn region(&self, jobs: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+    /// One region.
+    fn region(&self, turn: &mut Turn, jobs: usize, work: &(dyn Fn(usize, usize) + Sync)) {
         let s = &*self.shared;
         let work: *const (dyn Fn(usize, usize) + Sync + '_) = work;
         // SAFETY: only the lifetime is erased. `work` outlives this call, and this call neither returns nor unwinds
@@ -162,16 +189,32 @@ impl Pool {
         // SAFETY: all jobs of the last region are done and its ranges have none left, so nobody reads.
         unsafe { *s.work.get() = Some(erased) };
         s.done.store(0, Ordering::Relaxed);
-        let (threads, region) = (self.threads(), s.slots[0].look(Ordering::Relaxed).region().wrapping_add(1));
-        for (i, slot) in s.slots[..threads].iter().enumerate() {
-            let range = Range::new(region, i * jobs / threads, (i + 1) * jobs / threads);
+        turn.regions = turn.regions.wrapping_add(1);
+        let timed = turn.regions.is_multiple_of(TIMED);
+        s.timed.store(timed, Ordering::Relaxed);
+        let started = timed.then(Instant::now);
+        if let Some(now) = started {
+            turn.pace.wake(now);
+            for slot in &s.slots {
+                slot.jobs.store(0, Ordering::Relaxed);
+                slot.busy.store(0, Ordering::Relaxed);
+            }
+        }
+        let region = s.slots[0].look(Ordering::Relaxed).region().wrapping_add(1);
+        let (active, mut nth) = (self.threads() - turn.pace.resting(), 0);
+        for (i, slot) in s.slots.iter().enumerate() {
+            let (next, end) = if i < self.threads() && turn.pace.is_active(i) {
+                nth += 1;
+                ((nth - 1) * jobs / active, nth * jobs / active)
+            } else {
+                (0, 0)
+            };
             // Sequentially consistent with the look at `parked`: a worker announces itself before it looks at its range
             // for the last time, so that one of the two sees the other.
-            slot.0.store(range.0, Ordering::SeqCst);
-        }
-        if s.parked.load(Ordering::SeqCst) > 0 {
-            let _asleep = lock(&s.sleep);
-            s.wake.notify_all();
+            slot.range.store(Range::new(region, next, end).0, Ordering::SeqCst);
+            if next < end && slot.parked.load(Ordering::SeqCst) {
+                self.thread(i).inspect(|t| t.unpark());
+            }
         }
         jobs_of(s, 0);
         let mut looks = 0;
@@ -179,7 +222,14 @@ impl Pool {
             looks += 1;
             if looks < SPINS_AT_END { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
-        assert!(!s.panicked.swap(false, Ordering::Relaxed), "a compute worker panicked");
+        if let Some(started) = started {
+            turn.pace.note(self.threads(), |i| s.slots[i].share(), started, Instant::now());
+        }
+    }
+
+    /// The thread of worker `i`; none for the caller.
+    fn thread(&self, i: usize) -> Option<&Thread> {
+        self.workers.get(i.checked_sub(1)?).map(JoinHandle::thread)
     }
 }
 
@@ -192,9 +242,16 @@ fn jobs_of(s: &Shared, me: usize) {
             let Some(work) = (unsafe { *s.work.get() }) else { return };
             // SAFETY: as above.
             let work = unsafe { &*work };
+            let started = s.timed.load(Ordering::Relaxed).then(Instant::now);
             if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(me, job))).is_err() {
                 s.panicked.store(true, Ordering::Relaxed);
             }
+            if let Some(started) = started {
+                let own = &s.slots[me];
+                own.jobs.fetch_add(1, Ordering::Relaxed);
+                own.busy.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            }
+            // Releases what the job wrote, and its time.
             s.done.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -217,29 +274,27 @@ fn wait_for_jobs(s: &Shared, me: usize) -> bool {
         }
         std::hint::spin_loop();
     }
-    let mut asleep = lock(&s.sleep);
-    s.parked.fetch_add(1, Ordering::SeqCst);
+    let own = &s.slots[me];
+    own.parked.store(true, Ordering::SeqCst);
     let more = loop {
         if s.stop.load(Ordering::SeqCst) {
             break false;
         }
-        if s.slots[me].look(Ordering::SeqCst).next().is_some() {
+        if own.look(Ordering::SeqCst).next().is_some() {
             break true;
         }
-        asleep = s.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+        // Returns at once when it was unparked since it last returned, or for no reason.
+        std::thread::park();
     };
-    s.parked.fetch_sub(1, Ordering::SeqCst);
+    own.parked.store(false, Ordering::SeqCst);
     more
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        {
-            let _asleep = lock(&self.shared.sleep);
-            self.shared.stop.store(true, Ordering::SeqCst);
-        }
-        self.shared.wake.notify_all();
+        self.shared.stop.store(true, Ordering::SeqCst);
         for w in self.workers.drain(..) {
+            w.thread().unpark();
             // A worker cannot panic outside `jobs_of`, which catches.
             let _ = w.join();
         }
@@ -318,7 +373,7 @@ mod tests {
             });
             // Long enough for the workers to park, now and then.
             if round % 4_000 == 0 {
-                while pool.shared.parked.load(Ordering::SeqCst) < 2 {
+                while !pool.shared.slots[1..].iter().all(|slot| slot.parked.load(Ordering::SeqCst)) {
                     std::thread::yield_now();
                 }
             }
