@@ -290,7 +290,7 @@ impl Index {
                 .as_deref()
                 .map_or_else(Vec::new, |v| search::vector(&resident, graph.as_ref(), v, allowed.as_deref(), depth));
             let ranked = match (query.mode, vector.is_some()) {
-                (Mode::Hybrid, true) => search::fuse(&[&by_words, &by_vector], k),
+                (Mode::Hybrid, true) => search::fuse(&by_words, &by_vector, k),
                 (Mode::Vector, _) => by_vector,
                 _ => by_words.clone(),
             };
