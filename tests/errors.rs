@@ -52,6 +52,9 @@ fn folders_that_are_none() {
         };
         assert!(fails(&home, &with(&missing), "bad_request", 2).contains("nosuch"));
         assert!(fails(&home, &with(&file), "bad_request", 2).contains("is not a folder"));
+        if cfg!(target_os = "linux") {
+            assert!(fails(&home, &with(Path::new("/proc/self")), "bad_request", 2).contains("made by the system"));
+        }
         let named = home.docs.join(OsStr::from_bytes(b"caf\xe9"));
         fs::create_dir_all(&named).unwrap();
         assert!(fails(&home, &with(&named), "bad_request", 2).contains("not UTF-8"));

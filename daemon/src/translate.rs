@@ -147,6 +147,7 @@ pub fn index_error(e: &index::Error) -> ErrorBody {
             (Code::BadRequest, Some("name a folder that exists"))
         }
         index::Error::NotARoot { .. } => (Code::BadRequest, Some("`satchel roots` lists the watched folders")),
+        index::Error::SystemFolder { .. } => (Code::BadRequest, Some("watch a folder with files of your own")),
         index::Error::RootHoldsIndex { .. } => (Code::BadRequest, Some("watch a folder beside satchel's own home")),
         index::Error::UnknownDocument { .. } => (Code::BadRequest, Some("`satchel files` lists the known documents")),
         index::Error::NoEmbedder => (Code::ModelMissing, Some("wait for the embedder, or search with --mode lexical")),

@@ -75,6 +75,12 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
+    /// The folder shows the state of the system, and holds no files of anybody.
+    #[error("{} is made by the system and holds no documents", .path.display())]
+    SystemFolder {
+        /// The path as given.
+        path: PathBuf,
+    },
     /// No document of that path is known.
     #[error("no document {} is known", .path.display())]
     UnknownDocument {

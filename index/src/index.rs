@@ -18,6 +18,10 @@ use crate::store::{Store, documents, fulltext, parts, passages, roots, state, te
 use crate::terms;
 use crate::types::{Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path};
 
+/// Where Linux shows processes and its own state: tens of thousands of files that change all the time, among them the
+/// secrets in the environments of processes.
+const SYSTEM_FOLDERS: [&str; 2] = ["/proc", "/sys"];
+
 /// The index of a person's folders. Clones are cheap and share everything.
 #[derive(Clone)]
 pub struct Index {
@@ -201,6 +205,9 @@ impl Index {
         let canonical = canonical_folder(path)?;
         if canonical.starts_with(self.store().dir()) {
             return Err(Error::RootHoldsIndex { path: path.to_owned() });
+        }
+        if SYSTEM_FOLDERS.iter().any(|folder| canonical.starts_with(folder)) {
+            return Err(Error::SystemFolder { path: path.to_owned() });
         }
         self.write("add a root", |tx, _| {
             let known = roots::all(tx)?;
