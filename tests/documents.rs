@@ -63,3 +63,31 @@ fn a_passage_of_a_mail_says_who_wrote_it_and_when() {
     assert!(hit["author"].as_str().unwrap().contains("Ann Reed"), "{hit}");
     assert_eq!(hit["dated"], 1_577_959_200, "{hit}");
 }
+
+#[test]
+fn what_is_left_out_of_a_file_is_told() {
+    let home = Home::bare();
+    let page = "BT /F 9 Tf 9 9 Td (malachite) Tj ET";
+    let pdf = format!(
+        "%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n\
+         2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj\n\
+         3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents [4 0 R 5 0 R] >> endobj\n\
+         4 0 obj << /Length {} >> stream\n{page}\nendstream endobj\n\
+         5 0 obj << /Length 5 /Filter /FlateDecode >> stream\nxxxxx\nendstream endobj\n\
+         trailer << /Root 1 0 R >>\n",
+        page.len()
+    );
+    let file = home.write("half.pdf", &pdf);
+    let daemon = home.daemon();
+    daemon.expect("malachite", &[&file]);
+    let told = |entry: &serde_json::Value| entry["reason"].as_str().is_some_and(|r| r.contains("damaged"));
+    let entry = daemon.file(&file).unwrap();
+    assert!(entry["state"] == "indexed" && told(&entry), "{entry}");
+    // The same content again: what was said of it holds.
+    std::fs::write(&file, &pdf).unwrap();
+    let later = home.write("later.txt", "azurite\n");
+    daemon.expect("azurite", &[&later]);
+    daemon.settled();
+    let entry = daemon.file(&file).unwrap();
+    assert!(entry["state"] == "indexed" && told(&entry), "{entry}");
+}

@@ -16,7 +16,7 @@ const READER_BYTES_MAX: u64 = 512 << 20;
 const DAEMON_BYTES_MAX: u64 = 700 << 20;
 
 /// The shared test files beside the repository, where they are.
-fn shared(inside: &str) -> Option<PathBuf> {
+pub fn shared(inside: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(inside);
     let found = path.canonicalize().ok();
     if found.is_none() {

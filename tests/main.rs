@@ -15,6 +15,8 @@ mod contract;
 mod documents;
 /// Every error that a person can cause: one sentence, a hint, the right exit code, and nothing lost.
 mod errors;
+/// Folders that are strange, and folders that change while they are read.
+mod folders;
 /// What happens in a folder is seen in the index.
 mod ingest;
 /// The process that reads files: killed, refused, given what is meant to break it.

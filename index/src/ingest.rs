@@ -308,7 +308,7 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
         let outcome = Outcome {
             path: source.path,
             state,
-            reason: None,
+            reason: extracted.cut.as_deref(),
             kind: source.kind,
             stamp: source.stamp,
             epoch: source.epoch,
@@ -332,7 +332,7 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
         text::put(tx, id, &extracted.text)?;
         parts::put(tx, id, &extracted.parts)?;
         put_passages(tx, id, prepared, &kept, changes)?;
-        result = Ingested::Written { state, reason: None };
+        result = Ingested::Written { state, reason: extracted.cut.clone() };
         Ok(())
     })?;
     Ok(result)

@@ -20,7 +20,7 @@ pub const HEADINGS_MAX: usize = 100_000;
 pub const PARTS_MAX: usize = 100_000;
 
 /// Version of the extractors. A newer one reads again what an older one got no text from.
-pub const EXTRACTORS_VERSION: i64 = 2;
+pub const EXTRACTORS_VERSION: i64 = 3;
 
 /// Words that describe a document, such as tags.
 pub const KEYWORDS_MAX: usize = 200;

@@ -1,14 +1,14 @@
 //! Bytes of unknown charset → text.
 //!
 //! In order: a byte order mark decides; then NULs at every other place mean UTF-16 without one, and three of four places
-//! UTF-32; then bytes that are valid UTF-8 are UTF-8; then what looks binary is refused; then a guess by letter
-//! statistics.
+//! UTF-32; then bytes that are valid UTF-8 are UTF-8; then EBCDIC by its spaces and letters; then what looks binary is
+//! refused; then a guess by letter statistics.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-use super::{Limits, Refusal};
+use super::{Limits, Refusal, ebcdic};
 use crate::limits::SNIFF_BYTES;
 
 /// Decoded text.
@@ -43,6 +43,11 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Decoded<'a>
         }
         check_size(text.len(), limits)?;
         return Ok(Decoded { text: Cow::Borrowed(text), in_file: true, charset: "UTF-8" });
+    }
+    // Before what looks binary: its line ends are control characters of other charsets.
+    if let Some(text) = ebcdic::decode(bytes) {
+        check_size(text.len(), limits)?;
+        return Ok(Decoded { text: Cow::Owned(text), in_file: false, charset: "EBCDIC" });
     }
     if looks_binary(bytes) {
         return Err(Refusal::excluded("not text: it has too many control characters"));

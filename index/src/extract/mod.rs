@@ -5,6 +5,7 @@ pub(crate) mod cipher;
 pub(crate) mod codepage;
 pub(crate) mod date;
 pub(crate) mod draft;
+mod ebcdic;
 mod format;
 pub(crate) mod formats;
 pub(crate) mod package;
@@ -124,6 +125,8 @@ pub struct Extracted {
     pub parts: Vec<Part>,
     /// Name of the charset the file was read in.
     pub charset: &'static str,
+    /// What of the file was left out because of a bound or because it is damaged, in words for the person.
+    pub cut: Option<String>,
 }
 
 impl Extracted {
@@ -131,6 +134,7 @@ impl Extracted {
     /// the bounds; what does not fit is left out, and `false` says so.
     #[must_use]
     pub fn append(&mut self, other: &Self, limits: &Limits) -> bool {
+        self.cut = self.cut.take().or_else(|| other.cut.clone());
         let room = limits.text_bytes_max.saturating_sub(self.text.len());
         let end = floor_boundary(&other.text, room);
         let base = self.text.len();

@@ -251,7 +251,7 @@ pub(crate) fn put(connection: &Connection, o: &Outcome<'_>, now: i64) -> Result<
         o.declared,
         EXTRACTORS_VERSION,
         o.verdict.then(|| o.state.number()),
-        o.reason.filter(|_| o.verdict),
+        o.reason.filter(|_| o.verdict || o.text_bytes > 0),
     ];
     connection.prepare_cached(sql).and_then(|mut s| s.query_row(values, |row| row.get(0))).doing("store a document")
 }
@@ -262,7 +262,8 @@ fn count(n: usize) -> i64 {
 
 /// The file was touched or moved in place, but its content is the same.
 pub(crate) fn set_stamp(connection: &Connection, id: i64, stamp: Stamp, state: State) -> Result<(), Error> {
-    let sql = "UPDATE documents SET size = ?2, mtime = ?3, ctime = ?4, inode = ?5, state = ?6, stale = 0 WHERE id = ?1";
+    let sql = "UPDATE documents SET size = ?2, mtime = ?3, ctime = ?4, inode = ?5, state = ?6, stale = 0,
+                   reason = verdict_reason WHERE id = ?1";
     connection
         .prepare_cached(sql)
         .and_then(|mut s| s.execute(params![id, stamp.size, stamp.mtime, stamp.ctime, stamp.inode, state.number()]))

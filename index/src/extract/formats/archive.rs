@@ -17,7 +17,7 @@ const GZIP_BYTES_MAX: u64 = 192 << 20;
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, Refusal> {
     let mut package = Package::open(bytes, &context.budget)?;
     let mut draft = Draft::new(context.limits);
-    let (mut locked, mut number) = (0_usize, 0);
+    let (mut locked, mut failed, mut number) = (0_usize, 0_usize, 0);
     for index in 0..package.len() {
         let Some(member) = package.member(index).filter(is_read) else { continue };
         let Some(inner) = context.inner() else { break };
@@ -26,6 +26,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, 
             Ok(content) => content,
             Err(refusal) => {
                 locked += usize::from(refusal.state == crate::State::Locked);
+                failed += usize::from(refusal.state == crate::State::Failed);
                 continue;
             }
         };
@@ -36,7 +37,10 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, 
                 draft.separate(Gap::Line);
                 draft.append(&read);
             }
-            Err(refusal) => locked += usize::from(refusal.state == crate::State::Locked),
+            Err(refusal) => {
+                locked += usize::from(refusal.state == crate::State::Locked);
+                failed += usize::from(refusal.state == crate::State::Failed);
+            }
         }
         if draft.is_full() {
             break;
@@ -44,6 +48,10 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, 
     }
     if draft.len() == 0 && locked > 0 {
         return Err(Refusal::locked());
+    }
+    if locked + failed > 0 {
+        draft.about().cut =
+            Some(format!("not read of its files: {locked} that need a password, {failed} that are broken"));
     }
     draft.finish()
 }
@@ -126,6 +134,13 @@ mod tests {
         let parts: Vec<_> = got.parts.iter().map(|p| p.name.as_deref().unwrap()).collect();
         assert_eq!(parts, ["notes/a.txt", "b.md", "../../out.txt"]);
         assert!(got.headings.iter().all(|h| got.text[h.start..].starts_with("# Head")));
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_told() {
+        let got = read(&packed(&[("a.txt", "good"), ("b.pdf", "%PDF-1.4\n1 0 obj\n<<"), ("c.png", "x")]), &[]).unwrap();
+        assert_eq!(got.cut.as_deref(), Some("not read of its files: 0 that need a password, 1 that are broken"));
+        assert_eq!(read(&packed(&[("a.txt", "good")]), &[]).unwrap().cut, None);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! request  "SXQ1"  number u64  name text  passwords u32, text each  text_max u64  headings_max u32  parts_max u32
 //!                  length u64, bytes
 //! reply    "SXR1"  number u64  0 u8, extracted  or  1 u8, refusal
-//! extracted        in_file u8  title, author, language: text or absent  dated: 0 u8 or 1 u8, i64  charset text
+//! extracted        in_file u8  title, author, language: text or absent  dated: 0 u8 or 1 u8, i64  charset text  cut: text or absent
 //!                  keywords u32, text each  headings u32, (start u64, level u8, text) each
 //!                  parts u32, (start u64, kind u8, number u32, name: text or absent) each  length u64, UTF-8
 //! refusal          state u8  reason text

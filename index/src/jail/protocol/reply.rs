@@ -40,11 +40,13 @@ fn bounded(mut e: Extracted, limits: &Limits) -> Extracted {
     if end < e.text.len() {
         e.text.truncate(end);
         e.in_file = false;
+        e.cut = Some("its text is longer than what is read".to_owned());
     }
     for text in [&mut e.title, &mut e.author] {
         *text = text.take().map(|t| short(&t, TITLE_BYTES_MAX)).filter(|t| !t.is_empty());
     }
     e.language = e.language.map(|t| short(&t, TAG_MAX)).filter(|t| !t.is_empty());
+    e.cut = e.cut.map(|t| short(&t, REASON_MAX)).filter(|t| !t.is_empty());
     e.keywords = e.keywords.iter().map(|k| short(k, TITLE_BYTES_MAX)).filter(|k| !k.is_empty()).collect();
     e.keywords.truncate(KEYWORDS_MAX);
     for heading in &mut e.headings {
@@ -76,6 +78,7 @@ fn put_extracted(to: &mut impl Write, e: &Extracted) -> io::Result<()> {
         }
     }
     wire::put_text(to, e.charset)?;
+    wire::put_maybe_text(to, e.cut.as_deref())?;
     wire::put_count(to, e.keywords.len())?;
     for keyword in &e.keywords {
         wire::put_text(to, keyword)?;
@@ -127,6 +130,7 @@ fn extracted(from: &mut impl Read, limits: &Limits) -> Result<Extracted, Broken>
     let language = wire::maybe_text(from, TAG_MAX)?;
     let dated = if wire::flag(from)? { Some(wire::i64(from)?) } else { None };
     let charset = charset(&wire::text(from, TAG_MAX)?);
+    let cut = wire::maybe_text(from, REASON_MAX)?;
     let count = wire::count(from, KEYWORDS_MAX, "too many keywords")?;
     let keywords = (0..count).map(|_| wire::text(from, TITLE_BYTES_MAX)).collect::<Result<_, _>>()?;
     let headings = headings(from, limits)?;
@@ -135,7 +139,7 @@ fn extracted(from: &mut impl Read, limits: &Limits) -> Result<Extracted, Broken>
     let text = wire::utf8(wire::bytes(from, length)?)?;
     check_places(&text, headings.iter().map(|h| h.start))?;
     check_places(&text, parts.iter().map(|p| p.start))?;
-    Ok(Extracted { text, in_file, title, keywords, author, dated, language, headings, parts, charset })
+    Ok(Extracted { text, in_file, title, keywords, author, dated, language, headings, parts, charset, cut })
 }
 
 fn headings(from: &mut impl Read, limits: &Limits) -> Result<Vec<Heading>, Broken> {
@@ -206,6 +210,7 @@ mod tests {
                 Part { start: 12, kind: PartKind::File, number: 2, name: Some("b".to_owned()) },
             ],
             charset: "UTF-8",
+            cut: Some("page 3 is damaged".to_owned()),
             in_file: false,
         }
     }

@@ -53,6 +53,9 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, 
         }
         budget.page();
         let drawn = draw(page, &mut fonts, &mut budget, &hidden);
+        if budget.glyphs == 0 {
+            out.cut = Some(format!("page {} has more text than is read of one page", i + 1));
+        }
         let mut text = page::text(lines::lines(&drawn.glyphs));
         annotations::add(page, &mut text);
         seen.page(page, &drawn, &text);
@@ -67,6 +70,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Extracted, 
             return Err(Refusal::failed(format!("its text has more than {most} bytes")));
         }
     }
+    out.cut = seen.cut(pdf.pages().len(), &budget).or(out.cut);
     annotations::add_fields(&catalog, &mut out.text);
     let attached = attachments::add(&pdf, &catalog, context, &mut out);
     if attached == 0 {
@@ -168,6 +172,17 @@ impl Seen {
             usize::from(drawn.images > 0 && (letters == 0 || (letters <= STAMP_LETTERS_MAX && covered > 0.4)));
         self.glyphs += drawn.glyphs.len();
         self.unknown += drawn.unknown;
+    }
+
+    /// What of the pages was left out.
+    fn cut(&self, pages: usize, budget: &Budget) -> Option<String> {
+        if budget.is_over() {
+            return Some(format!("of its {pages} pages the first {} are read, the last of them in part", self.pages));
+        }
+        if self.pages < pages {
+            return Some(format!("of its {pages} pages the first {} are read", self.pages));
+        }
+        (budget.refused > 0).then(|| "parts of its pages are damaged or unpack to more than is read".to_owned())
     }
 
     fn check(&self, text: &str, budget: &Budget) -> Result<(), Refusal> {

@@ -106,6 +106,22 @@ fn forms_that_draw_themselves_end() {
 }
 
 #[test]
+fn a_page_that_is_cut_is_told() {
+    let form = "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Length 2 >>\nstream\nq\n\nendstream";
+    let page = |draws: usize| format!("BT /F 9 Tf 9 9 Td (before) Tj ET {}", "/X Do ".repeat(draws));
+    let drawn = |draws: usize, bytes: u64| {
+        let limits = Limits::default();
+        let context = Context::new(&limits, &[]);
+        assert!(context.budget.spend(context.budget.left() - bytes));
+        extract(&file(&page(draws), "/XObject << /X 6 0 R >>", "", "", &[form]), &context).unwrap()
+    };
+    assert_eq!(drawn(3, 1 << 20).cut, None);
+    let cut = drawn(600, 1 << 20);
+    assert_eq!(cut.text.trim(), "before");
+    assert_eq!(cut.cut.as_deref(), Some("of its 1 pages the first 1 are read, the last of them in part"));
+}
+
+#[test]
 fn what_is_no_pdf_fails() {
     for bytes in [&b"%PDF-1.7\n"[..], b"<html>404</html>", b"%PDF-1.4\n1 0 obj\n<<"] {
         assert_eq!(read(bytes).unwrap_err().state, State::Failed);
