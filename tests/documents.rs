@@ -73,7 +73,7 @@ fn what_is_left_out_of_a_file_is_told() {
          2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj\n\
          3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents [4 0 R 5 0 R] >> endobj\n\
          4 0 obj << /Length {} >> stream\n{page}\nendstream endobj\n\
-         5 0 obj << /Length 5 /Filter /FlateDecode >> stream\nxxxxx\nendstream endobj\n\
+         5 0 obj << /Length 4 /Filter [/FlateDecode /LZWDecode /FlateDecode /LZWDecode /FlateDecode] >> stream\nbomb\nendstream endobj\n\
          trailer << /Root 1 0 R >>\n",
         page.len()
     );

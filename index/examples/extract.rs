@@ -18,6 +18,9 @@ fn main() -> std::io::Result<()> {
             Ok(read) => {
                 println!("-- indexed: title {:?} author {:?} dated {:?}", read.title, read.author, read.dated);
                 println!("-- keywords {:?} language {:?} charset {}", read.keywords, read.language, read.charset);
+                if let Some(cut) = &read.cut {
+                    println!("-- not whole: {cut}");
+                }
                 let mut at = 0;
                 for part in &read.parts {
                     print!("{}", &read.text[at..part.start]);

@@ -60,7 +60,7 @@ const EPERM: i32 = 1;
 
 /// The first words of a worker with or without limits.
 fn hello(limits: u8) -> Vec<u8> {
-    [&b"SXH1"[..], &1_u32.to_le_bytes(), &[limits, 0, 0], &0_u32.to_le_bytes()].concat()
+    [&b"SXH1"[..], &2_u32.to_le_bytes(), &[limits, 0, 0], &0_u32.to_le_bytes()].concat()
 }
 
 fn misbehave(what: &str) -> ExitCode {
@@ -73,20 +73,18 @@ fn misbehave(what: &str) -> ExitCode {
         "stale" => say(&[&b"SXR1"[..], &99_u64.to_le_bytes(), &[1, 4], &1_u32.to_le_bytes(), b"x"].concat()),
         // A text of 2^63 bytes.
         "vast" => {
-            let absent = u32::MAX.to_le_bytes();
+            let (absent, none) = (u32::MAX.to_le_bytes(), 0_u32.to_le_bytes());
             let head = [&b"SXR1"[..], number, &[0, 0], &absent, &absent, &absent, &[0]].concat();
-            let rest =
-                [&0_u32.to_le_bytes()[..], &0_u32.to_le_bytes(), &0_u32.to_le_bytes(), &0_u32.to_le_bytes()].concat();
+            let rest = [&none[..], &absent, &none, &none, &none].concat();
             say(&[head, rest, (1_u64 << 63).to_le_bytes().to_vec()].concat());
         }
         // A good answer, and a word too many.
         "chatty" => say(&[&b"SXR1"[..], number, &[1, 4], &1_u32.to_le_bytes(), b"xmore"].concat()),
         // A text that it calls the file's own.
         "liar" => {
-            let absent = u32::MAX.to_le_bytes();
+            let (absent, none) = (u32::MAX.to_le_bytes(), 0_u32.to_le_bytes());
             let head = [&b"SXR1"[..], number, &[0, 1], &absent, &absent, &absent, &[0]].concat();
-            let rest =
-                [&0_u32.to_le_bytes()[..], &0_u32.to_le_bytes(), &0_u32.to_le_bytes(), &0_u32.to_le_bytes()].concat();
+            let rest = [&none[..], &absent, &none, &none, &none].concat();
             say(&[head, rest, 3_u64.to_le_bytes().to_vec(), b"lie".to_vec()].concat());
         }
         "abort" => std::process::abort(),
