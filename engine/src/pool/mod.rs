@@ -4,7 +4,7 @@
 //! next region before they park; between answers they cost nothing. Each worker has a range of neighbouring jobs, so that
 //! it reads memory in long runs (what the hardware fetches ahead is then its own), and takes from the others' ranges when
 //! its own is done. A region ends when all jobs are done, not when all workers came by: a slow core is left with fewer
-//! jobs. A worker that is stopped again and again with a job in its hands rests for a while ([`pace`]).
+//! jobs. A worker that is stopped again and again with a job in its hands rests for a while (`pace`).
 
 mod pace;
 
