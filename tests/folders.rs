@@ -124,14 +124,12 @@ fn files_that_change_while_they_are_read_are_followed_to_their_last_state() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let end = Instant::now() + Duration::from_secs(CHURN_SECONDS) + PATIENCE;
-    while churn.try_wait().unwrap().is_none() {
+    eventually("the end of the changes", Duration::from_secs(CHURN_SECONDS) + PATIENCE, || {
         let asked = Instant::now();
         daemon.get("/v1/status");
         assert!(asked.elapsed() < ANSWER_MAX, "an answer took {:?}", asked.elapsed());
-        assert!(Instant::now() < end, "the changes do not end");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        churn.try_wait().unwrap().ok_or_else(|| "files are still changed".to_owned())
+    });
     daemon.expect("marker-churn-final", &[&home.docs.join("final.txt")]);
     for name in ["rewritten.txt", "atomic.txt", "moved_a.txt", "dir_b/f.txt"] {
         let path = home.docs.join(name);

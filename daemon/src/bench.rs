@@ -115,7 +115,7 @@ fn generate(store: &Store, args: &BenchArgs, pool: Arc<Pool>, rows: &mut Rows) -
         format!("{:.0} MiB resident at most; the file has {:.0}, the KV cache {:.0}", mib(memory), mib(file), mib(kv));
     rows.add("peak_bytes", "memory", shown, memory);
     rows.add("model_bytes", "model file", format!("{file} bytes"), file);
-    rows.add("kv_bytes", "KV cache", format!("{kv} bytes for {} tokens", session.capacity()), kv);
+    rows.add("kv_bytes", "KV cache size", format!("{kv} bytes for {} tokens", session.capacity()), kv);
     if args.sustain > 0 {
         sustain(&mut session, args, &tokens(context + 1), rows)?;
     }

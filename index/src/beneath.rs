@@ -41,6 +41,33 @@ pub(crate) fn entries(folder: impl AsFd) -> Result<Dir, Errno> {
     Dir::read_from(folder)
 }
 
+/// Whether a folder shows the system's state instead of holding files: processes (with the secrets in their environments),
+/// devices, control groups. Told by the file system, wherever it is mounted.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn is_system(folder: impl AsFd) -> bool {
+    // procfs, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, configfs, devpts, bpf (magic.h of the kernel).
+    const MAGIC: [i64; 10] = [
+        0x9fa0,
+        0x6265_6572,
+        0x27_e0eb,
+        0x6367_7270,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0x6265_6570,
+        0x1cd1,
+        0xcafe_4a11,
+    ];
+    #[allow(clippy::unnecessary_cast, reason = "the field's type differs from target to target")]
+    rustix::fs::fstatfs(folder).is_ok_and(|s| MAGIC.contains(&(s.f_type as i64)))
+}
+
+/// Elsewhere none is known.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn is_system(_folder: impl AsFd) -> bool {
+    false
+}
+
 /// Why a path below a root was not opened.
 #[derive(Debug)]
 pub(crate) enum Barred {

@@ -18,10 +18,6 @@ use crate::store::{Store, documents, fulltext, parts, passages, roots, state, te
 use crate::terms;
 use crate::types::{Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path};
 
-/// Where Linux shows processes and its own state: tens of thousands of files that change all the time, among them the
-/// secrets in the environments of processes.
-const SYSTEM_FOLDERS: [&str; 2] = ["/proc", "/sys"];
-
 /// The index of a person's folders. Clones are cheap and share everything.
 #[derive(Clone)]
 pub struct Index {
@@ -206,9 +202,6 @@ impl Index {
         if canonical.starts_with(self.store().dir()) {
             return Err(Error::RootHoldsIndex { path: path.to_owned() });
         }
-        if SYSTEM_FOLDERS.iter().any(|folder| canonical.starts_with(folder)) {
-            return Err(Error::SystemFolder { path: path.to_owned() });
-        }
         self.write("add a root", |tx, _| {
             let known = roots::all(tx)?;
             if roots::containing(&known, &canonical).is_some() {
@@ -361,7 +354,11 @@ fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
     if !canonical.is_dir() {
         return Err(Error::RootNotAFolder { path: path.to_owned() });
     }
-    beneath::open_root(&canonical).and_then(beneath::entries).map_err(|errno| io(errno.into()))?;
+    let folder = beneath::open_root(&canonical).map_err(|errno| io(errno.into()))?;
+    if beneath::is_system(&folder) {
+        return Err(Error::SystemFolder { path: path.to_owned() });
+    }
+    beneath::entries(folder).map_err(|errno| io(errno.into()))?;
     Ok(canonical)
 }
 

@@ -173,7 +173,7 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, stack: &mut Vec<Frame>, folder: OwnedFd, path: PathBuf, rules: &Rules) {
-        if path == self.own {
+        if path == self.own || beneath::is_system(&folder) {
             return;
         }
         (self.on_folder)(&path);

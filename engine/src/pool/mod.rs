@@ -174,9 +174,10 @@ impl Pool {
         for from in (0..jobs).step_by(Range::MAX_JOBS) {
             self.region(&mut turn, Range::MAX_JOBS.min(jobs - from), &|worker, job| work(worker, from + job));
         }
-        // Not before the turn is over, or its lock would be poisoned for nothing.
+        // Asked in this turn, or the next caller would be told; told after it, or the lock would be poisoned for nothing.
+        let panicked = self.shared.panicked.swap(false, Ordering::Relaxed);
         drop(turn);
-        assert!(!self.shared.panicked.swap(false, Ordering::Relaxed), "a compute worker panicked");
+        assert!(!panicked, "a compute worker panicked");
     }
 
     /// One region.

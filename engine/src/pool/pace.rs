@@ -10,7 +10,8 @@ use super::MAX_THREADS;
 
 /// Time of timed regions that a decision is made on; with those between, several slices of the system's scheduler.
 const WINDOW: Duration = Duration::from_millis(8);
-/// A first rest, short since a core that was taken once may be free at once; doubled each time that a worker is found slow again, up to the longest.
+/// A first rest, short since a core that was taken once may be free at once; doubled each time that a worker is found slow
+/// again, up to the longest, and halved each time that it is not.
 const REST: Duration = Duration::from_millis(30);
 const LONGEST_REST: Duration = Duration::from_secs(4);
 /// A worker rests when all would have been done in this share of the time without it: less is not told from chance.
@@ -67,11 +68,20 @@ impl Pace {
         self.seen[i].until.is_none()
     }
 
-    /// Ends the rests that are over.
+    /// Ends the rests that are over. All are then seen anew, or who came back would be judged by time that it was not there.
     pub(super) fn wake(&mut self, now: Instant) {
-        if self.resting > 0 {
-            self.seen.iter_mut().filter(|s| s.until.is_some_and(|until| now >= until)).for_each(|s| s.until = None);
-            self.resting = self.seen.iter().filter(|s| s.until.is_some()).count();
+        if self.resting == 0 {
+            return;
+        }
+        let mut woken = 0;
+        for seen in self.seen.iter_mut().filter(|s| s.until.is_some_and(|until| now >= until)) {
+            seen.until = None;
+            woken += 1;
+        }
+        if woken > 0 {
+            self.resting -= woken;
+            self.took = 0.0;
+            self.seen.iter_mut().for_each(|s| s.without = 0.0);
         }
     }
 
@@ -105,7 +115,7 @@ impl Pace {
                 seen.until = Some(now + seen.rest);
                 seen.rest = (seen.rest * 2).min(LONGEST_REST);
             } else {
-                seen.rest = REST;
+                seen.rest = (seen.rest / 2).max(REST);
             }
             seen.without = 0.0;
         }
@@ -167,6 +177,22 @@ mod tests {
         assert_eq!(pace.resting(), 0);
         regions(&mut pace, &mut now, Duration::from_secs(1), &slow);
         pace.wake(now + REST + MS);
+        assert_eq!(pace.resting(), 0);
+    }
+
+    #[test]
+    fn who_comes_back_is_judged_by_what_it_does_then() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let slow = [share(10, MS), share(1, 3 * MS)];
+        regions(&mut pace, &mut now, Duration::from_secs(1), &slow);
+        assert_eq!(pace.resting(), 1);
+        // A window of the caller alone has begun when the rest ends.
+        let started = now;
+        now += REST - MS;
+        pace.note(2, |i| [share(10, MS), Share::default()][i], started, started + 6 * MS);
+        now += 2 * MS;
+        pace.wake(now);
+        regions(&mut pace, &mut now, Duration::from_secs(1), &[share(10, 3 * MS); 2]);
         assert_eq!(pace.resting(), 0);
     }
 

@@ -177,10 +177,10 @@ impl Seen {
     /// What of the pages was left out.
     fn cut(&self, pages: usize, budget: &Budget) -> Option<String> {
         if budget.is_over() {
-            return Some(format!("of its {pages} pages the first {} are read, the last of them in part", self.pages));
+            return Some(format!("read to page {} of {pages}, and that one in part", self.pages));
         }
         if self.pages < pages {
-            return Some(format!("of its {pages} pages the first {} are read", self.pages));
+            return Some(format!("read to page {} of {pages}", self.pages));
         }
         (budget.refused > 0).then(|| "parts of its pages are damaged or unpack to more than is read".to_owned())
     }

@@ -118,7 +118,7 @@ fn a_page_that_is_cut_is_told() {
     assert_eq!(drawn(3, 1 << 20).cut, None);
     let cut = drawn(600, 1 << 20);
     assert_eq!(cut.text.trim(), "before");
-    assert_eq!(cut.cut.as_deref(), Some("of its 1 pages the first 1 are read, the last of them in part"));
+    assert_eq!(cut.cut.as_deref(), Some("read to page 1 of 1, and that one in part"));
 }
 
 #[test]
