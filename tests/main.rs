@@ -25,5 +25,7 @@ mod jail;
 mod memory;
 /// Daemons killed while they index.
 mod recovery;
+/// What may be written into a search.
+mod search;
 /// The repository itself: who depends on whom, links, sizes.
 mod tidy;

@@ -12,6 +12,7 @@ mod hub;
 mod memory;
 mod models;
 mod paths;
+mod query;
 mod service;
 mod threads;
 mod translate;

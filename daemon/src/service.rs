@@ -1,9 +1,10 @@
 //! The daemon behind the socket: one function per request.
 
+use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use satchel_index::{FilesQuery, Freshness, Hit, Query, RootState};
+use satchel_index::{FilesQuery, Filter, Freshness, Hit, Query, RootState};
 use satchel_ipc::wire::{
     AskRequest, EmbedderStatus, Event, FilesReply, FilesRequest, ForgetReply, ForgetRequest, IndexStatus, KernelStatus,
     MemoryStatus, ModelStatus, RootEntry, RootsReply, SearchReply, SearchRequest, StatusReply,
@@ -12,6 +13,7 @@ use satchel_ipc::{Code, ErrorBody, Exchange, Reply, Request, Service, wire};
 
 use crate::answer::{self, DEFAULT_PASSAGES, MAX_PASSAGES, MAX_QUESTION_BYTES, Passages};
 use crate::app::App;
+use crate::query;
 use crate::translate;
 
 /// Passages that a search returns unless asked otherwise, and at most.
@@ -90,12 +92,9 @@ impl App {
         let started = Instant::now();
         check_length("query", &request.query, MAX_QUERY_BYTES)?;
         let k = bounded("k", request.k, DEFAULT_HITS, MAX_HITS)?;
-        let query = Query {
-            text: request.query.clone(),
-            k,
-            mode: translate::mode(request.mode),
-            filter: translate::filter(request.filter.as_ref())?,
-        };
+        let mut filter = translate::filter(request.filter.as_ref())?;
+        let text = query::narrow(&request.query, &mut filter)?;
+        let query = Query { text, k, mode: translate::mode(request.mode), filter };
         let found = self.find(&query)?;
         Ok(SearchReply {
             hits: found.hits.iter().map(translate::hit).collect(),
@@ -120,29 +119,34 @@ impl App {
                 format!("max_tokens {max_tokens} leaves no room for a prompt in a context of {}", self.context());
             return Err(ErrorBody::new(Code::TooLong, what).with_hint("ask for a shorter answer"));
         }
+        let mut filter = translate::filter(request.filter.as_ref())?;
+        let question = match &request.passages {
+            Some(_) => request.question.clone(),
+            None => query::narrow(&request.question, &mut filter)?,
+        };
         let passages = match &request.passages {
             Some(texts) if texts.len() > MAX_GIVEN => {
                 let what = format!("{} passages > {MAX_GIVEN}", texts.len());
                 return Err(ErrorBody::new(Code::TooLong, what).with_hint("give the ones that matter"));
             }
             Some(texts) => Passages::Given(texts.clone()),
-            None => Passages::Found(self.retrieve(request)?),
+            None => Passages::Found(self.retrieve(&question, &filter, request.k)?),
         };
+        let request = &AskRequest { question, ..request.clone() };
         let writer = self.writer(exchange)?;
         let _answering = self.gate().answer();
         let given = matches!(passages, Passages::Given(_));
         let reply = answer::answer(request, passages, max_tokens, self.index(), &writer, exchange, started)?;
         if reply.abstained && !given {
-            self.abstained(request)?;
+            self.abstained(&filter.path_prefix)?;
         }
         Ok(reply)
     }
 
     /// The passages to read: those close enough to the question whose files still say so.
-    fn retrieve(&self, request: &AskRequest) -> Result<Vec<Hit>, ErrorBody> {
-        let k = bounded("k", request.k, DEFAULT_PASSAGES, MAX_PASSAGES)?;
-        let filter = translate::filter(request.filter.as_ref())?;
-        let query = Query { text: request.question.clone(), k, filter, ..Query::new("", k) };
+    fn retrieve(&self, question: &str, filter: &Filter, k: Option<u32>) -> Result<Vec<Hit>, ErrorBody> {
+        let k = bounded("k", k, DEFAULT_PASSAGES, MAX_PASSAGES)?;
+        let query = Query { filter: filter.clone(), ..Query::new(question, k) };
         let found = self.find(&query)?.hits;
         let mut hits = Vec::with_capacity(found.len());
         let mut stale = 0;
@@ -168,7 +172,7 @@ impl App {
     }
 
     /// An abstention while files still wait is no statement about the documents.
-    fn abstained(&self, request: &AskRequest) -> Result<(), ErrorBody> {
+    fn abstained(&self, folders: &[PathBuf]) -> Result<(), ErrorBody> {
         let not_yet = |what: String| Err(ErrorBody::new(Code::NotIndexedYet, what));
         let roots = self.index().roots().map_err(|e| translate::index_error(&e))?;
         if roots.is_empty() {
@@ -176,7 +180,6 @@ impl App {
                 .map_err(|e| e.with_hint("add one: satchel add FOLDER"));
         }
         let mut pending = 0;
-        let folders = answer::folders(request);
         if folders.is_empty() {
             pending = self.index().counts().map_err(|e| translate::index_error(&e))?.pending;
         }
@@ -185,7 +188,7 @@ impl App {
                 return not_yet(format!("{} is in no watched folder", folder.display()))
                     .map_err(|e| e.with_hint("add it: satchel add FOLDER"));
             }
-            pending += self.pending_below(&folder)?;
+            pending += self.pending_below(folder)?;
         }
         if pending == 0 {
             return Ok(());

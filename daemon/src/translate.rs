@@ -7,6 +7,8 @@ use satchel_index as index;
 use satchel_ipc::wire;
 use satchel_ipc::{Code, ErrorBody};
 
+use crate::query;
+
 /// A hit on the wire.
 pub fn hit(h: &index::Hit) -> wire::Hit {
     wire::Hit {
@@ -44,17 +46,10 @@ pub fn mode(m: wire::SearchMode) -> index::Mode {
 /// A filter; paths must be absolute, so that a client's folder never decides what is searched.
 pub fn filter(f: Option<&wire::Filter>) -> Result<index::Filter, ErrorBody> {
     let Some(f) = f else { return Ok(index::Filter::default()) };
-    let mut kinds = Vec::new();
-    if let Some(name) = &f.kind {
-        kinds.push(index::Kind::from_name(name).ok_or_else(|| {
-            let known: Vec<&str> = index::Kind::ALL.iter().map(|k| k.name()).collect();
-            ErrorBody::bad_request(format!("kind {name:?} is not known"))
-                .with_hint(format!("kinds: {}", known.join(", ")))
-        })?);
-    }
     Ok(index::Filter {
         path_prefix: f.path_prefix.iter().map(|p| absolute(p)).collect::<Result<_, _>>()?,
-        kind: kinds,
+        folder: Vec::new(),
+        kind: f.kind.iter().map(|name| query::kind(name)).collect::<Result<_, _>>()?,
         after: f.after.map(|s| s.saturating_mul(1000)),
         before: f.before.map(|s| s.saturating_mul(1000)),
     })

@@ -42,6 +42,7 @@ mod watch;
 
 pub use embedder::{EmbedError, Embedder};
 pub use error::Error;
+pub use extract::date::parse_iso;
 pub use extract::{Context, Extracted, Format, Heading, Limits, Part, PartKind, Refusal, extract};
 pub use index::Index;
 pub use jail::{Jail, JailMemory, Level, WorkerCommand, confined, run_worker, worker_if_asked};

@@ -308,9 +308,10 @@ impl Resident {
             return None;
         }
         let prefixes: Vec<Vec<u8>> = filter.path_prefix.iter().map(|p| prefix_of(p)).collect();
+        let folders: Vec<String> = filter.folder.iter().map(|f| format!("/{}/", f.to_lowercase())).collect();
         let mut allowed = vec![false; self.ids.len()];
         for (id, document) in &self.documents {
-            if passes(&document.meta, filter, &prefixes) {
+            if passes(&document.meta, filter, &prefixes) && in_one_of(&document.meta.path, &folders) {
                 for slot in document.slots.clone() {
                     allowed[slot] = self.owners[slot] == *id;
                 }
@@ -337,6 +338,14 @@ fn passes(meta: &Meta, filter: &Filter, prefixes: &[Vec<u8>]) -> bool {
         && (filter.kind.is_empty() || filter.kind.contains(&meta.kind))
         && filter.after.is_none_or(|t| meta.modified >= t)
         && filter.before.is_none_or(|t| meta.modified < t)
+}
+
+/// Whether a path has one of these (lower case, between slashes) in it; none means any.
+fn in_one_of(path: &[u8], folders: &[String]) -> bool {
+    folders.is_empty() || {
+        let path = String::from_utf8_lossy(path).to_lowercase();
+        folders.iter().any(|folder| path.contains(folder.as_str()))
+    }
 }
 
 impl Meta {

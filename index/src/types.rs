@@ -161,6 +161,9 @@ pub enum Mode {
 pub struct Filter {
     /// The document is one of these paths or lies below one of them; none means anywhere.
     pub path_prefix: Vec<PathBuf>,
+    /// The document lies, at any depth, in a folder of one of these names (or paths without their beginning, such as
+    /// `notes/2024`), whatever their case; none means anywhere.
+    pub folder: Vec<String>,
     /// Kinds; none means any.
     pub kind: Vec<Kind>,
     /// Modified at or after, in milliseconds since 1970.
@@ -173,7 +176,11 @@ impl Filter {
     /// Whether it lets everything through.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.path_prefix.is_empty() && self.kind.is_empty() && self.after.is_none() && self.before.is_none()
+        self.path_prefix.is_empty()
+            && self.folder.is_empty()
+            && self.kind.is_empty()
+            && self.after.is_none()
+            && self.before.is_none()
     }
 }
 

@@ -5,7 +5,6 @@ mod prompt;
 mod support;
 mod text;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use satchel_engine::error::RunError;
@@ -295,9 +294,4 @@ fn run_error(e: &RunError, exchange: &Exchange) -> ErrorBody {
 
 fn millis(d: Duration) -> u64 {
     d.as_millis().try_into().unwrap_or(u64::MAX)
-}
-
-/// The folders named in a filter, as paths.
-pub fn folders(request: &AskRequest) -> Vec<PathBuf> {
-    request.filter.iter().flat_map(|f| &f.path_prefix).map(PathBuf::from).collect()
 }

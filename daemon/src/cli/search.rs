@@ -17,7 +17,8 @@ const EXCERPT_LINES: usize = 4;
 /// Options of `search`.
 #[derive(Debug, Args)]
 pub struct SearchArgs {
-    /// Words or a question; several words need no quotes
+    /// Words or a question; several words need no quotes. Conditions may stand among them: in:FOLDER, type:KIND,
+    /// after:DATE, before:DATE
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
     /// How many passages

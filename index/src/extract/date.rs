@@ -35,7 +35,8 @@ pub(crate) fn day_of(days: i64) -> Day {
 
 /// Milliseconds since 1970 of a date like `2007-05-17`, `2007-05-17T04:20:01Z` or `2007-05-17T04:20:01.5+02:00`. Without
 /// a zone it is taken as UTC.
-pub(crate) fn parse_iso(text: &str) -> Option<i64> {
+#[must_use]
+pub fn parse_iso(text: &str) -> Option<i64> {
     let text = text.trim();
     let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
     let mut fields = date.split('-');

@@ -78,6 +78,13 @@ fn filters_hold_in_every_mode_and_lose_nothing() {
         let few = search(Filter { path_prefix: vec![bench.path("few")], ..Filter::default() });
         assert!(few.iter().all(|h| h.path.starts_with(bench.path("few"))), "{mode:?}");
         assert_eq!(few[0].path, bench.path("few/one.txt"), "{mode:?}");
+        let named = search(Filter { folder: vec!["FEW".to_owned(), "no such".to_owned()], ..Filter::default() });
+        assert_eq!(
+            named.iter().map(|h| &h.path).collect::<Vec<_>>(),
+            few.iter().map(|h| &h.path).collect::<Vec<_>>(),
+            "{mode:?}"
+        );
+        assert!(search(Filter { folder: vec!["one.txt".to_owned()], ..Filter::default() }).is_empty());
         let markdown = search(Filter { kind: vec![Kind::Markdown], ..Filter::default() });
         assert!(markdown.iter().all(|h| h.kind == Kind::Markdown));
         assert_eq!(markdown.is_empty(), mode == Mode::Lexical);
