@@ -25,7 +25,7 @@ const QUOTE_LINES: usize = 3;
 /// Options of `ask`.
 #[derive(Debug, Args)]
 pub struct AskArgs {
-    /// The question; several words need no quotes
+    /// The question; several words need no quotes. Conditions may stand in it: in:FOLDER, type:KIND, after:DATE, before:DATE
     #[arg(required = true, value_name = "QUESTION")]
     question: Vec<String>,
     /// Answer from this folder alone; it is watched from now on. May be given several times
