@@ -23,6 +23,12 @@ fn conditions_in_the_query_hold_for_searches_and_questions_of_every_client() {
     assert_eq!(paths("type:markdown landlord"), [flat]);
     assert_eq!(paths("landlord after:2001 before:2002"), [""; 0]);
     assert_eq!(paths("landlord after:2001").len(), 2);
+    // The client's own filter is never widened by words.
+    let within = json!({"path_prefix": home.docs.join("sheds"), "kind": "text"});
+    for query in ["landlord type:markdown", "landlord in:\"flats 2024\"", &format!("landlord in:\"{flat}\"")] {
+        let reply = daemon.post("/v1/search", json!({"query": query, "filter": within}));
+        assert_eq!(reply["hits"], json!([]), "{query}");
+    }
     let shown = home.run(["search", "landlord", "in:sheds"]).ok();
     assert!(shown.out.contains(shed) && !shown.out.contains(flat), "{}", shown.out);
     let question = "Who is the landlord?";

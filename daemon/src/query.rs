@@ -4,39 +4,41 @@
 //! `in:`, `type:` (or `kind:`), `after:` or `before:` and goes on without a space; a value with spaces stands in quotes. Times
 //! and other words with a colon (`at:`, `after: dinner`, `std::in`) stay words.
 
+use std::path::PathBuf;
+
 use satchel_index::{Filter, Kind, parse_iso};
 use satchel_ipc::ErrorBody;
+
+use crate::translate;
 
 /// Conditions of one query; more is no query that a person wrote.
 const CONDITIONS_MAX: usize = 16;
 
-/// Takes the conditions out of a query, puts them into the filter, and returns the words that are left.
+/// The words of a query without its conditions, and these. Of two folders or two kinds one must hold.
 ///
 /// # Errors
 /// `bad_request` for a value that is none, for too many conditions, and where no words are left.
-pub fn narrow(query: &str, filter: &mut Filter) -> Result<String, ErrorBody> {
+pub fn narrow(query: &str) -> Result<(String, Filter), ErrorBody> {
     let mut words = String::with_capacity(query.len());
-    let mut rest = query;
+    let mut filter = Filter::default();
     let mut conditions = 0;
+    let mut rest = query;
     while !rest.is_empty() {
-        let (condition, length) = match Condition::read(rest)? {
-            Some((condition, length)) => (Some(condition), length),
-            None => (None, rest.find(char::is_whitespace).unwrap_or(rest.len())),
+        let length = if let Some((condition, length)) = Condition::read(rest)? {
+            condition.apply(&mut filter);
+            conditions += 1;
+            length
+        } else {
+            let length = word(rest).len();
+            words.push_str(&rest[..length]);
+            length
         };
-        match condition {
-            Some(condition) => {
-                conditions += 1;
-                condition.apply(filter);
-            }
-            None => words.push_str(&rest[..length]),
-        }
         let after = &rest[length..];
         rest = after.trim_start();
-        // Spaces stay as they were, but for those around a condition.
         words.push_str(&after[..after.len() - rest.len()]);
     }
     if conditions == 0 {
-        return Ok(query.to_owned());
+        return Ok((words, filter));
     }
     if conditions > CONDITIONS_MAX {
         return Err(ErrorBody::bad_request(format!("{conditions} conditions > {CONDITIONS_MAX} in one query")));
@@ -46,12 +48,17 @@ pub fn narrow(query: &str, filter: &mut Filter) -> Result<String, ErrorBody> {
         return Err(ErrorBody::bad_request("the query has conditions, but no words")
             .with_hint("say what to look for too, such as `type:pdf notice period`"));
     }
-    Ok(words.to_owned())
+    Ok((words.to_owned(), filter))
+}
+
+/// Up to the next space.
+fn word(text: &str) -> &str {
+    &text[..text.find(char::is_whitespace).unwrap_or(text.len())]
 }
 
 /// One condition.
 enum Condition {
-    Path(String),
+    Path(PathBuf),
     Folder(String),
     Kind(Kind),
     After(i64),
@@ -61,24 +68,23 @@ enum Condition {
 impl Condition {
     /// The condition that a text begins with, if it does, and its length in bytes.
     fn read(text: &str) -> Result<Option<(Self, usize)>, ErrorBody> {
-        let Some((name, rest)) = text.split_once(':') else { return Ok(None) };
+        let Some((name, value)) = word(text).split_once(':') else { return Ok(None) };
         if !["in", "type", "kind", "after", "before"].contains(&name) {
             return Ok(None);
         }
-        let (value, length) = if let Some(quoted) = rest.strip_prefix('"') {
+        let (value, length) = if let Some(quoted) = text[name.len() + 1..].strip_prefix('"') {
             let Some((value, _)) = quoted.split_once('"') else { return Ok(None) };
             (value, value.len() + 2)
         } else {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            (&rest[..end], end)
+            (value, value.len())
         };
         if value.trim().is_empty() || value.starts_with(':') {
             return Ok(None);
         }
         let condition = match name {
-            "in" if value.starts_with('/') => Self::Path(value.to_owned()),
+            "in" if value.starts_with('/') => Self::Path(translate::absolute(value)?),
             "in" => Self::Folder(value.trim_end_matches('/').to_owned()),
-            "type" | "kind" => Self::Kind(kind(value)?),
+            "type" | "kind" => Self::Kind(translate::kind(value)?),
             // A word such as `after:all` is none of ours; a time that starts as one and is not is a slip.
             _ if !value.starts_with(|c: char| c.is_ascii_digit()) => return Ok(None),
             "after" => Self::After(time(name, value)?),
@@ -89,24 +95,13 @@ impl Condition {
 
     fn apply(self, filter: &mut Filter) {
         match self {
-            Self::Path(path) => filter.path_prefix.push(path.into()),
+            Self::Path(path) => filter.path_prefix.push(path),
             Self::Folder(name) => filter.folder.push(name),
             Self::Kind(kind) => filter.kind.push(kind),
             Self::After(time) => filter.after = Some(filter.after.map_or(time, |t| t.max(time))),
             Self::Before(time) => filter.before = Some(filter.before.map_or(time, |t| t.min(time))),
         }
     }
-}
-
-/// The kind of that name.
-///
-/// # Errors
-/// `bad_request`, with the known ones.
-pub fn kind(name: &str) -> Result<Kind, ErrorBody> {
-    Kind::from_name(&name.to_lowercase()).ok_or_else(|| {
-        let known: Vec<&str> = Kind::ALL.iter().map(|k| k.name()).collect();
-        ErrorBody::bad_request(format!("kind {name:?} is not known")).with_hint(format!("kinds: {}", known.join(", ")))
-    })
 }
 
 /// The start of a year, month or day (UTC), in milliseconds since 1970.
@@ -122,8 +117,7 @@ mod tests {
     use super::*;
 
     fn narrowed(query: &str) -> (String, Filter) {
-        let mut filter = Filter::default();
-        (narrow(query, &mut filter).unwrap(), filter)
+        narrow(query).unwrap()
     }
 
     #[test]
@@ -160,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_only_made_narrower() {
-        let mut filter = Filter { after: Some(1_800_000_000_000), before: Some(0), ..Filter::default() };
-        narrow("x after:2024 before:2024", &mut filter).unwrap();
-        assert_eq!((filter.after, filter.before), (Some(1_800_000_000_000), Some(0)));
+    fn of_two_times_the_narrower_holds() {
+        let (_, filter) = narrowed("x after:2024 before:2026 after:2025 before:2027 after:2023");
+        let (_, same) = narrowed("x after:2025 before:2026");
+        assert_eq!((filter.after, filter.before), (same.after, same.before));
     }
 
     #[test]
@@ -175,7 +169,7 @@ mod tests {
             ("type:pdf", "no words"),
             (many.as_str(), "17 conditions > 16"),
         ] {
-            let error = narrow(query, &mut Filter::default()).unwrap_err();
+            let error = narrow(query).unwrap_err();
             assert!(error.message.contains(what), "{query}: {}", error.message);
         }
     }

@@ -1,6 +1,5 @@
 //! The daemon behind the socket: one function per request.
 
-use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -92,9 +91,9 @@ impl App {
         let started = Instant::now();
         check_length("query", &request.query, MAX_QUERY_BYTES)?;
         let k = bounded("k", request.k, DEFAULT_HITS, MAX_HITS)?;
-        let mut filter = translate::filter(request.filter.as_ref())?;
-        let text = query::narrow(&request.query, &mut filter)?;
-        let query = Query { text, k, mode: translate::mode(request.mode), filter };
+        let (text, narrower) = query::narrow(&request.query)?;
+        let filters = vec![translate::filter(request.filter.as_ref())?, narrower];
+        let query = Query { text, k, mode: translate::mode(request.mode), filters };
         let found = self.find(&query)?;
         Ok(SearchReply {
             hits: found.hits.iter().map(translate::hit).collect(),
@@ -112,41 +111,39 @@ impl App {
     fn ask(&self, request: &AskRequest, exchange: &Exchange) -> Result<wire::AskReply, ErrorBody> {
         let started = Instant::now();
         check_length("question", &request.question, MAX_QUESTION_BYTES)?;
-        bounded("k", request.k, DEFAULT_PASSAGES, MAX_PASSAGES)?;
+        let k = bounded("k", request.k, DEFAULT_PASSAGES, MAX_PASSAGES)?;
         let max_tokens = bounded("max_tokens", request.max_tokens, answer::default_tokens(self.context()), 8192)?;
         if max_tokens >= self.context() {
             let what =
                 format!("max_tokens {max_tokens} leaves no room for a prompt in a context of {}", self.context());
             return Err(ErrorBody::new(Code::TooLong, what).with_hint("ask for a shorter answer"));
         }
-        let mut filter = translate::filter(request.filter.as_ref())?;
-        let question = match &request.passages {
-            Some(_) => request.question.clone(),
-            None => query::narrow(&request.question, &mut filter)?,
-        };
-        let passages = match &request.passages {
-            Some(texts) if texts.len() > MAX_GIVEN => {
+        if let Some(texts) = &request.passages {
+            if texts.len() > MAX_GIVEN {
                 let what = format!("{} passages > {MAX_GIVEN}", texts.len());
                 return Err(ErrorBody::new(Code::TooLong, what).with_hint("give the ones that matter"));
             }
-            Some(texts) => Passages::Given(texts.clone()),
-            None => Passages::Found(self.retrieve(&question, &filter, request.k)?),
-        };
+            let writer = self.writer(exchange)?;
+            let _answering = self.gate().answer();
+            let given = Passages::Given(texts.clone());
+            return answer::answer(request, given, max_tokens, self.index(), &writer, exchange, started);
+        }
+        let (question, narrower) = query::narrow(&request.question)?;
+        let filters = [translate::filter(request.filter.as_ref())?, narrower];
+        let found = Passages::Found(self.retrieve(&question, &filters, k)?);
         let request = &AskRequest { question, ..request.clone() };
         let writer = self.writer(exchange)?;
         let _answering = self.gate().answer();
-        let given = matches!(passages, Passages::Given(_));
-        let reply = answer::answer(request, passages, max_tokens, self.index(), &writer, exchange, started)?;
-        if reply.abstained && !given {
-            self.abstained(&filter.path_prefix)?;
+        let reply = answer::answer(request, found, max_tokens, self.index(), &writer, exchange, started)?;
+        if reply.abstained {
+            self.abstained(&filters)?;
         }
         Ok(reply)
     }
 
     /// The passages to read: those close enough to the question whose files still say so.
-    fn retrieve(&self, question: &str, filter: &Filter, k: Option<u32>) -> Result<Vec<Hit>, ErrorBody> {
-        let k = bounded("k", k, DEFAULT_PASSAGES, MAX_PASSAGES)?;
-        let query = Query { filter: filter.clone(), ..Query::new(question, k) };
+    fn retrieve(&self, question: &str, filters: &[Filter], k: usize) -> Result<Vec<Hit>, ErrorBody> {
+        let query = Query { filters: filters.to_vec(), ..Query::new(question, k) };
         let found = self.find(&query)?.hits;
         let mut hits = Vec::with_capacity(found.len());
         let mut stale = 0;
@@ -172,13 +169,15 @@ impl App {
     }
 
     /// An abstention while files still wait is no statement about the documents.
-    fn abstained(&self, folders: &[PathBuf]) -> Result<(), ErrorBody> {
+    fn abstained(&self, filters: &[Filter]) -> Result<(), ErrorBody> {
         let not_yet = |what: String| Err(ErrorBody::new(Code::NotIndexedYet, what));
         let roots = self.index().roots().map_err(|e| translate::index_error(&e))?;
         if roots.is_empty() {
             return not_yet("no folder is watched yet".to_owned())
                 .map_err(|e| e.with_hint("add one: satchel add FOLDER"));
         }
+        // The narrowest that names folders: the question's own conditions come last.
+        let folders = filters.iter().map(|f| f.path_prefix.as_slice()).rfind(|f| !f.is_empty()).unwrap_or_default();
         let mut pending = 0;
         if folders.is_empty() {
             pending = self.index().counts().map_err(|e| translate::index_error(&e))?.pending;

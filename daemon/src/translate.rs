@@ -7,8 +7,6 @@ use satchel_index as index;
 use satchel_ipc::wire;
 use satchel_ipc::{Code, ErrorBody};
 
-use crate::query;
-
 /// A hit on the wire.
 pub fn hit(h: &index::Hit) -> wire::Hit {
     wire::Hit {
@@ -43,13 +41,24 @@ pub fn mode(m: wire::SearchMode) -> index::Mode {
     }
 }
 
+/// The kind of that name.
+///
+/// # Errors
+/// `bad_request`, with the known ones.
+pub fn kind(name: &str) -> Result<index::Kind, ErrorBody> {
+    index::Kind::from_name(&name.to_lowercase()).ok_or_else(|| {
+        let known: Vec<&str> = index::Kind::ALL.iter().map(|k| k.name()).collect();
+        ErrorBody::bad_request(format!("kind {name:?} is not known")).with_hint(format!("kinds: {}", known.join(", ")))
+    })
+}
+
 /// A filter; paths must be absolute, so that a client's folder never decides what is searched.
 pub fn filter(f: Option<&wire::Filter>) -> Result<index::Filter, ErrorBody> {
     let Some(f) = f else { return Ok(index::Filter::default()) };
     Ok(index::Filter {
         path_prefix: f.path_prefix.iter().map(|p| absolute(p)).collect::<Result<_, _>>()?,
         folder: Vec::new(),
-        kind: f.kind.iter().map(|name| query::kind(name)).collect::<Result<_, _>>()?,
+        kind: f.kind.iter().map(|name| kind(name)).collect::<Result<_, _>>()?,
         after: f.after.map(|s| s.saturating_mul(1000)),
         before: f.before.map(|s| s.saturating_mul(1000)),
     })

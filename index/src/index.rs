@@ -281,7 +281,7 @@ impl Index {
             let generation = u64::try_from(state::number(c, state::GENERATION)?).unwrap_or(0);
             let k = query.k.clamp(1, HITS_MAX);
             let depth = FUSION_DEPTH.max(k);
-            let allowed = resident.allowed(&query.filter);
+            let allowed = resident.allowed(&query.filters);
             let by_words = match query.mode {
                 Mode::Vector => Vec::new(),
                 _ => search::lexical(c, &resident, words, allowed.as_deref(), depth)?,

@@ -302,22 +302,55 @@ impl Resident {
         languages
     }
 
-    /// For each slot whether the filter lets it through; `None` for no filter.
-    pub(crate) fn allowed(&self, filter: &Filter) -> Option<Vec<bool>> {
-        if filter.is_empty() {
+    /// For each slot whether all of the filters let it through; `None` for no filter.
+    pub(crate) fn allowed(&self, filters: &[Filter]) -> Option<Vec<bool>> {
+        let asked: Vec<Asked<'_>> = filters.iter().filter(|f| !f.is_empty()).map(Asked::of).collect();
+        if asked.is_empty() {
             return None;
         }
-        let prefixes: Vec<Vec<u8>> = filter.path_prefix.iter().map(|p| prefix_of(p)).collect();
-        let folders: Vec<String> = filter.folder.iter().map(|f| format!("/{}/", f.to_lowercase())).collect();
         let mut allowed = vec![false; self.ids.len()];
         for (id, document) in &self.documents {
-            if passes(&document.meta, filter, &prefixes) && in_one_of(&document.meta.path, &folders) {
+            if asked.iter().all(|a| a.passes(&document.meta)) {
                 for slot in document.slots.clone() {
                     allowed[slot] = self.owners[slot] == *id;
                 }
             }
         }
         Some(allowed)
+    }
+}
+
+/// A filter, its paths made ready to be compared.
+struct Asked<'a> {
+    filter: &'a Filter,
+    prefixes: Vec<Vec<u8>>,
+    /// Lower case, between slashes.
+    folders: Vec<String>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(filter: &'a Filter) -> Self {
+        Self {
+            filter,
+            prefixes: filter.path_prefix.iter().map(|p| prefix_of(p)).collect(),
+            folders: filter.folder.iter().map(|f| format!("/{}/", f.to_lowercase())).collect(),
+        }
+    }
+
+    fn passes(&self, meta: &Meta) -> bool {
+        let Self { filter, prefixes, folders } = self;
+        let below = |prefix: &Vec<u8>| {
+            meta.path.strip_prefix(prefix.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        };
+        let within = || {
+            let path = String::from_utf8_lossy(&meta.path).to_lowercase();
+            folders.iter().any(|folder| path.contains(folder.as_str()))
+        };
+        (prefixes.is_empty() || prefixes.iter().any(below))
+            && (filter.kind.is_empty() || filter.kind.contains(&meta.kind))
+            && filter.after.is_none_or(|t| meta.modified >= t)
+            && filter.before.is_none_or(|t| meta.modified < t)
+            && (folders.is_empty() || within())
     }
 }
 
@@ -328,24 +361,6 @@ fn prefix_of(path: &Path) -> Vec<u8> {
         bytes.pop();
     }
     bytes
-}
-
-fn passes(meta: &Meta, filter: &Filter, prefixes: &[Vec<u8>]) -> bool {
-    let below = |prefix: &Vec<u8>| {
-        meta.path.strip_prefix(prefix.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-    };
-    (prefixes.is_empty() || prefixes.iter().any(below))
-        && (filter.kind.is_empty() || filter.kind.contains(&meta.kind))
-        && filter.after.is_none_or(|t| meta.modified >= t)
-        && filter.before.is_none_or(|t| meta.modified < t)
-}
-
-/// Whether a path has one of these (lower case, between slashes) in it; none means any.
-fn in_one_of(path: &[u8], folders: &[String]) -> bool {
-    folders.is_empty() || {
-        let path = String::from_utf8_lossy(path).to_lowercase();
-        folders.iter().any(|folder| path.contains(folder.as_str()))
-    }
 }
 
 impl Meta {

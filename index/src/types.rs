@@ -193,15 +193,15 @@ pub struct Query {
     pub k: usize,
     /// Rankings used.
     pub mode: Mode,
-    /// Documents allowed.
-    pub filter: Filter,
+    /// Documents allowed: those that all of these let through.
+    pub filters: Vec<Filter>,
 }
 
 impl Query {
     /// A hybrid search everywhere.
     #[must_use]
     pub fn new(text: impl Into<String>, k: usize) -> Self {
-        Self { text: text.into(), k, mode: Mode::Hybrid, filter: Filter::default() }
+        Self { text: text.into(), k, mode: Mode::Hybrid, filters: Vec::new() }
     }
 }
 

@@ -72,7 +72,7 @@ fn filters_hold_in_every_mode_and_lose_nothing() {
     bench.start();
     for mode in [Mode::Lexical, Mode::Vector, Mode::Hybrid] {
         let search = |filter: Filter| {
-            let query = Query { mode, filter, ..Query::new("badger", 5) };
+            let query = Query { mode, filters: vec![Filter::default(), filter], ..Query::new("badger", 5) };
             bench.index.search(&query, Some(bench.embedder.as_ref())).unwrap().hits
         };
         let few = search(Filter { path_prefix: vec![bench.path("few")], ..Filter::default() });
