@@ -94,6 +94,14 @@ mod tests {
         let note = ["Dentist: Dr. Fields, next visit on 12 March."].map(Evidence::new);
         let answer = "You will see your dentist on 12 March.";
         assert!(find(answer, &terms("When do I see the dentist?"), &note).is_some());
+        assert!(
+            find(
+                "The next dentist appointment is on March 12th.",
+                &terms("When is my next dentist appointment?"),
+                &note
+            )
+            .is_some()
+        );
         assert!(find("You will see your dentist on 13 March.", &terms("When do I see the dentist?"), &note).is_none());
     }
 

@@ -7,6 +7,9 @@ use std::sync::LazyLock;
 /// Ends of sentences that need no space behind them.
 const FULL_STOPS: [char; 4] = ['。', '！', '？', '।'];
 
+/// What makes a number an ordinal in English, French, Spanish and Portuguese; elsewhere it is a full stop or nothing.
+const ORDINALS: [&str; 8] = ["st", "nd", "rd", "th", "er", "ème", "º", "ª"];
+
 /// Byte ranges of the sentences of a text, white space around them left out. Lines end sentences too.
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
@@ -90,9 +93,15 @@ pub fn terms(text: &str) -> HashSet<String> {
 fn flush(word: &mut String, out: &mut HashSet<String>) {
     let trimmed = word.trim_end_matches(['.', ',', ':']);
     if !trimmed.is_empty() {
-        out.insert(trimmed.replace(',', ""));
+        out.insert(cardinal(trimmed).replace(',', ""));
     }
     word.clear();
+}
+
+/// `12` of `12th`: documents and answers write the same day either way.
+fn cardinal(word: &str) -> &str {
+    let digits = ORDINALS.iter().find_map(|suffix| word.strip_suffix(suffix));
+    digits.filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit())).unwrap_or(word)
 }
 
 /// Whether a term holds a digit: such terms must match exactly to support anything.
@@ -143,6 +152,13 @@ mod tests {
         assert_eq!(sentence_end("It costs 3.", true), Some(11));
         assert_eq!(sentence_end("It costs 3.5 euro", false), None);
         assert_eq!(sentence_end("Done. Next", false), Some(5));
+    }
+
+    #[test]
+    fn ordinals_are_their_numbers() {
+        assert_eq!(terms("March 12th, le 1er mai, 2º"), terms("March 12, le 1 mai, 2"));
+        assert_eq!(terms("th 5x 12thx A1st").len(), 4);
+        assert!(terms("A1st").contains("a1st"));
     }
 
     #[test]
