@@ -15,9 +15,10 @@ use rusqlite::Connection;
 use crate::error::{Doing, Error};
 use crate::index::Index;
 use crate::ingest::{clear, stamp_of};
+use crate::language::Language;
 use crate::store::documents::{self, Document, Outcome, Stamp};
 use crate::store::{self, forgotten, fulltext, passages, text, vectors};
-use crate::terms::{Language, Terms, document_terms};
+use crate::terms::{Terms, document_terms};
 use crate::types::{Forgotten, State};
 
 /// Why a forgotten file is not indexed.

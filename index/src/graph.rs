@@ -132,9 +132,9 @@ fn slot_of(resident: &Resident, id: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::language::Language;
     use crate::resident::{Change, Meta};
     use crate::search::scan;
-    use crate::terms::Language;
     use crate::testing::Rng;
     use crate::types::Kind;
 

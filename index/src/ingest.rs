@@ -15,6 +15,7 @@ use crate::extract::{self, Extracted, Refusal};
 use crate::forget::FORGOTTEN;
 use crate::index::Index;
 use crate::jail::Jail;
+use crate::language::Language;
 use crate::limits::{CONTEXT_TOKENS_RESERVED, FILE_BYTES_MAX, PASSAGE_TOKENS_MAX_DEFAULT, PASSAGE_TOKENS_TARGET};
 use crate::resident::{Change, Meta};
 use crate::store::documents::{self, Document, Outcome, Stamp};
@@ -22,7 +23,7 @@ use crate::store::parts;
 use crate::store::passages::{self, Passage};
 use crate::store::vectors::{self, Quantized};
 use crate::store::{forgotten, fulltext, roots, text};
-use crate::terms::{Language, Terms, document_terms};
+use crate::terms::{Terms, document_terms};
 use crate::types::{Kind, State};
 
 /// What became of a file, for progress and events.
@@ -315,7 +316,7 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
             hash: Some(source.hash),
             title,
             keywords: keywords.as_deref(),
-            language: i64::from(prepared.language.0),
+            language: prepared.language.number(),
             in_file: extracted.in_file,
             text_bytes: extracted.text.len(),
             passages: prepared.passages.len(),

@@ -24,6 +24,7 @@ mod graph;
 mod index;
 mod ingest;
 mod jail;
+mod language;
 pub mod limits;
 mod passwords;
 mod pipeline;

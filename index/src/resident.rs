@@ -10,9 +10,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::error::{Doing, Error};
+use crate::language::Language;
 use crate::limits::DIMENSIONS_MAX;
 use crate::store::{documents, state, vectors::Quantized};
-use crate::terms::Language;
 use crate::types::{Filter, Kind, State};
 
 /// A change that a commit made to what searches see.
