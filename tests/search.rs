@@ -40,6 +40,35 @@ fn conditions_in_the_query_hold_for_searches_and_questions_of_every_client() {
 }
 
 #[test]
+fn phrases_beginnings_and_slips_are_understood_over_the_socket() {
+    let home = Home::new();
+    let rent = home.write("rent.md", "The notice period is three months. The boiler is the landlord's.\n");
+    let note = home.write("note.txt", "A period of notice: a month. Boiling water is in the kitchen.\n");
+    let daemon = home.daemon();
+    daemon.settled();
+    let paths = |query: &str, mode: &str| -> Vec<String> {
+        let reply = daemon.post("/v1/search", json!({"query": query, "mode": mode}));
+        reply["hits"].as_array().unwrap().iter().map(|h| h["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let (rent, note) = (rent.to_str().unwrap(), note.to_str().unwrap());
+    for mode in ["lexical", "vector", "hybrid"] {
+        assert_eq!(paths("\"notice period\"", mode), [rent], "{mode}");
+        assert_eq!(paths("\"notice period\" in:nowhere", mode), [""; 0], "{mode}");
+    }
+    assert_eq!(paths("landlrod", "lexical"), [rent]);
+    let mut begun = paths("boil*", "lexical");
+    begun.sort();
+    assert_eq!(begun, [note, rent]);
+    let reply = daemon.post("/v1/search", json!({"query": "boiler zeppelin"}));
+    let best = &reply["hits"][0];
+    let (coverage, similarity) = (best["coverage"].as_f64().unwrap(), best["similarity"].as_f64().unwrap());
+    assert!(coverage > 0.05 && coverage < 0.95, "{best}");
+    assert!(similarity > 0.0 && similarity <= 1.0, "{best}");
+    let shown = home.run(["search", "\"period of notice\""]).ok();
+    assert!(shown.out.contains(note) && !shown.out.contains(rent), "{}", shown.out);
+}
+
+#[test]
 fn whatever_is_asked_gets_an_answer_or_one_clear_error() {
     let home = Home::new();
     home.write("a.md", "A badger (Meles meles) digs; 'setts' -- its burrows -- are old.\n");

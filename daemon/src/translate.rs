@@ -23,6 +23,8 @@ pub fn hit(h: &index::Hit) -> wire::Hit {
         byte_start: h.byte_start as u64,
         byte_end: h.byte_end as u64,
         score: f64::from(h.score),
+        similarity: h.similarity.map(f64::from),
+        coverage: h.coverage.map(f64::from),
         text: h.text.clone(),
     }
 }

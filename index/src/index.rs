@@ -12,11 +12,12 @@ use crate::error::{Doing, Error};
 use crate::extract::{PartKind, floor_boundary};
 use crate::graph::Graph;
 use crate::limits::{DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX};
+use crate::phrase::Phrases;
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
 use crate::store::{Store, documents, fulltext, parts, passages, roots, state, text, vectors};
-use crate::terms;
 use crate::types::{Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path};
+use crate::{lexical, terms};
 
 /// The index of a person's folders. Clones are cheap and share everything.
 #[derive(Clone)]
@@ -282,19 +283,21 @@ impl Index {
             let k = query.k.clamp(1, HITS_MAX);
             let depth = FUSION_DEPTH.max(k);
             let allowed = resident.allowed(&query.filters);
-            let by_words = match query.mode {
-                Mode::Vector => Vec::new(),
-                _ => search::lexical(c, &resident, words, allowed.as_deref(), depth)?,
+            // A query of nothing but phrases keeps to the passages that have them, in every mode.
+            let found = match query.mode {
+                Mode::Vector if !Phrases::of(words).alone => lexical::Found::default(),
+                _ => lexical::rank(c, &resident, words, allowed.as_deref(), depth)?,
             };
+            let allowed = found.only.as_deref().or(allowed.as_deref());
             let by_vector = vector
                 .as_deref()
-                .map_or_else(Vec::new, |v| search::vector(&resident, graph.as_ref(), v, allowed.as_deref(), depth));
+                .map_or_else(Vec::new, |v| search::vector(&resident, graph.as_ref(), v, allowed, depth));
             let ranked = match (query.mode, vector.is_some()) {
-                (Mode::Hybrid, true) => search::fuse(&by_words, &by_vector, k),
+                (Mode::Hybrid, true) => search::fuse(&found.ranked, &by_vector, k),
                 (Mode::Vector, _) => by_vector,
-                _ => by_words.clone(),
+                _ => found.ranked.clone(),
             };
-            let scores = Scores { by_words: &by_words, query: vector.as_deref(), resident: &resident };
+            let scores = Scores { by_words: &found, query: vector.as_deref(), resident: &resident };
             let hits = ranked.iter().take(k).filter_map(|r| hit(c, *r, &scores).transpose());
             Ok((hits.collect::<Result<Vec<Hit>, Error>>()?, generation))
         })?;
@@ -364,7 +367,7 @@ fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
 
 /// Where the parts of a hit's score come from.
 struct Scores<'a> {
-    by_words: &'a [Ranked],
+    by_words: &'a lexical::Found,
     query: Option<&'a [f32]>,
     resident: &'a Resident,
 }
@@ -372,7 +375,8 @@ struct Scores<'a> {
 fn hit(connection: &Connection, ranked: Ranked, scores: &Scores<'_>) -> Result<Option<Hit>, Error> {
     let Some(mut hit) = load_hit(connection, scores.resident.id(ranked.slot))? else { return Ok(None) };
     hit.score = ranked.score;
-    hit.lexical = scores.by_words.iter().find(|r| r.slot == ranked.slot).map(|r| r.score);
+    hit.coverage = scores.by_words.coverage(ranked.slot);
+    hit.lexical = scores.by_words.ranked.iter().find(|r| r.slot == ranked.slot).map(|r| r.score);
     hit.similarity = scores.query.and_then(|query| {
         let (scale, bytes) = scores.resident.vector(ranked.slot)?;
         Some(crate::dot::dot_f32(query, scale, bytes))
@@ -411,6 +415,7 @@ fn load_hit(connection: &Connection, passage_id: i64) -> Result<Option<Hit>, Err
         score: 0.0,
         lexical: None,
         similarity: None,
+        coverage: None,
         text,
     }))
 }

@@ -25,14 +25,17 @@ mod index;
 mod ingest;
 mod jail;
 mod language;
+mod lexical;
 pub mod limits;
 mod passwords;
+mod phrase;
 mod pipeline;
 mod progress;
 mod resident;
 mod rules;
 mod scan;
 mod search;
+mod spelling;
 mod store;
 mod terms;
 #[cfg(test)]

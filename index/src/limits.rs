@@ -94,6 +94,25 @@ pub const QUERY_BYTES_MAX: usize = 16 << 10;
 /// Postings read for one query before its most common terms are left out.
 pub const QUERY_POSTINGS_MAX: usize = 40_000;
 
+/// Phrases of a query that are looked for; each reads the text of passages.
+pub const PHRASES_MAX: usize = 8;
+
+/// Bytes of one phrase; what is longer is a pasted text, not a phrase.
+pub const PHRASE_BYTES_MAX: usize = 300;
+
+/// Passages that are read to look for one phrase, those with the best scores. Reading one takes some 50 µs.
+pub const PHRASE_PASSAGES_MAX: usize = 500;
+
+/// Words of one query that no passage has and that are corrected.
+pub const WORDS_CORRECTED_MAX: usize = 4;
+
+/// Terms of the index that are compared with one misspelled word. All terms with one first letter in an index of some hundred
+/// thousand passages; beyond them the search goes on without.
+pub const SPELLING_WORDS_MAX: usize = 50_000;
+
+/// Terms that the beginning of a word (`boil*`) may stand for is left to the postings' bound; so short a beginning is none.
+pub const PREFIX_LETTERS_MIN: usize = 2;
+
 /// Hits a search may ask for.
 pub const HITS_MAX: usize = 1000;
 

@@ -294,11 +294,15 @@ impl Resident {
         all
     }
 
-    /// The languages its documents are in.
-    pub(crate) fn languages(&self) -> Vec<Language> {
-        let mut languages: Vec<Language> = self.documents.values().map(|d| d.meta.language).collect();
-        languages.sort_unstable();
-        languages.dedup();
+    /// The languages of the documents, or of those that have a passage that a filter allows.
+    pub(crate) fn languages(&self, allowed: Option<&[bool]>) -> Vec<Language> {
+        let mut languages: Vec<Language> = Vec::new();
+        for document in self.documents.values() {
+            let new = !languages.contains(&document.meta.language);
+            if new && allowed.is_none_or(|a| a[document.slots.clone()].contains(&true)) {
+                languages.push(document.meta.language);
+            }
+        }
         languages
     }
 

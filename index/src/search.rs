@@ -1,25 +1,13 @@
-//! Rankings and their fusion.
+//! The ranking by meaning, and its fusion with the one by words (`lexical.rs`).
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
-
 use crate::dot::{dot_f32, dot_rows};
-use crate::error::Error;
 use crate::graph::Graph;
-use crate::limits::{FUSION_DEPTH, HITS_MAX, QUERY_POSTINGS_MAX, QUERY_TERMS_MAX};
+use crate::limits::{FUSION_DEPTH, HITS_MAX};
 use crate::resident::Resident;
-use crate::store::fulltext::{self, TIERS};
 use crate::store::vectors::Quantized;
-use crate::terms::{Group, query_groups};
 
-/// BM25: how soon more of the same word stops counting.
-const K1: f32 = 0.9;
-/// BM25: how much a long passage is held against it. Passages are of like size, so little.
-const B: f32 = 0.4;
-/// Power of a word's rarity (its idf). Above 1 the many common words of a question count less beside the few that say what
-/// it is about, in any language and without a list of them. From 1.3 to 2 it helps nearly every set (docs/retrieval.md).
-const RARITY: f32 = 1.5;
 /// What meaning counts in the fusion; the rest is for words. From 0.6 to 0.8 the mean over the sets tried changes by 0.005
 /// (docs/retrieval.md).
 const MEANING: f32 = 0.75;
@@ -29,119 +17,6 @@ const MEANING: f32 = 0.75;
 pub(crate) struct Ranked {
     pub slot: usize,
     pub score: f32,
-}
-
-/// Ranks by BM25. A word of the query counts once, whichever of its forms a passage has.
-pub(crate) fn lexical(
-    connection: &Connection,
-    resident: &Resident,
-    text: &str,
-    allowed: Option<&[bool]>,
-    depth: usize,
-) -> Result<Vec<Ranked>, Error> {
-    let mut groups = query_groups(text, &resident.languages());
-    // Long words and pairs of characters are rarer than short words and single characters: they come first, so that the
-    // budget is not spent on what decides least.
-    groups.sort_by_key(|g| std::cmp::Reverse(g.forms.first().map_or(0, |f| f.chars().count())));
-    groups.truncate(QUERY_TERMS_MAX);
-    let mut scores = vec![0.0_f32; resident.slots()];
-    let mut matches = Matches::new(resident.slots());
-    let searched = Searched::of(resident, allowed);
-    let mut skipped = Vec::new();
-    let mut budget = QUERY_POSTINGS_MAX;
-    // A word that a third of a large index has decides little and costs most: it is read only if nothing rarer matched.
-    let common = (resident.live() / 3).max(QUERY_POSTINGS_MAX / 6);
-    for group in &groups {
-        matches.read(connection, resident, group, common.min(budget.max(1)))?;
-        if matches.cut {
-            skipped.push(group);
-        } else {
-            matches.add_scores(resident, &searched, &mut scores);
-        }
-        budget = budget.saturating_sub(matches.touched.len());
-    }
-    if skipped.len() == groups.len() {
-        for group in skipped {
-            matches.read(connection, resident, group, QUERY_POSTINGS_MAX)?;
-            matches.add_scores(resident, &searched, &mut scores);
-        }
-    }
-    let candidates =
-        scores.iter().enumerate().filter(|(slot, score)| **score > 0.0 && allowed.is_none_or(|a| a[*slot]));
-    Ok(top(candidates.map(|(slot, score)| Ranked { slot, score: *score }), depth))
-}
-
-/// What BM25's statistics are of: the passages that the filter allows. A folder in one language would else be weighed by
-/// the words of another.
-struct Searched<'a> {
-    allowed: Option<&'a [bool]>,
-    passages: f32,
-    mean_length: f32,
-}
-
-impl<'a> Searched<'a> {
-    fn of(resident: &Resident, allowed: Option<&'a [bool]>) -> Self {
-        let (passages, mean_length) = resident.passages_and_mean_length(allowed);
-        Self { allowed, passages, mean_length }
-    }
-
-    fn holds(&self, slot: usize) -> bool {
-        self.allowed.is_none_or(|allowed| allowed[slot])
-    }
-}
-
-/// Passages that have a word, with its count; the arrays are used again for the next word.
-struct Matches {
-    counts: Vec<u16>,
-    touched: Vec<usize>,
-    /// Whether there were more than were read.
-    cut: bool,
-}
-
-impl Matches {
-    fn new(slots: usize) -> Self {
-        Self { counts: vec![0; slots], touched: Vec::new(), cut: false }
-    }
-
-    fn read(&mut self, connection: &Connection, resident: &Resident, group: &Group, limit: usize) -> Result<(), Error> {
-        for slot in self.touched.drain(..) {
-            self.counts[slot] = 0;
-        }
-        self.cut = false;
-        for form in &group.forms {
-            let mut before = 0_u16;
-            for (tier, least) in TIERS.iter().enumerate() {
-                let gain = u16::try_from(*least).unwrap_or(u16::MAX) - before;
-                before = u16::try_from(*least).unwrap_or(u16::MAX);
-                let mut cursor = 0;
-                let read = fulltext::postings(connection, form, tier, limit, |id| {
-                    let Some(slot) = resident.slot_from(id, cursor) else { return };
-                    cursor = slot;
-                    if self.counts[slot] == 0 {
-                        self.touched.push(slot);
-                    }
-                    self.counts[slot] = self.counts[slot].saturating_add(gain);
-                })?;
-                self.cut |= read >= limit;
-                if read == 0 || self.cut {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn add_scores(&self, resident: &Resident, searched: &Searched<'_>, scores: &mut [f32]) {
-        let df = self.touched.iter().filter(|slot| searched.holds(**slot)).count() as f32;
-        let idf = (1.0 + (searched.passages - df + 0.5).max(0.0) / (df + 0.5)).ln();
-        let weight = idf.powf(RARITY);
-        let mean = searched.mean_length;
-        for &slot in &self.touched {
-            let tf = f32::from(self.counts[slot]);
-            let norm = K1 * (1.0 - B + B * resident.length(slot) as f32 / mean);
-            scores[slot] += weight * tf * (K1 + 1.0) / (tf + norm);
-        }
-    }
 }
 
 /// Ranks by cosine. Exact below the graph's size and wherever a filter leaves few passages.

@@ -15,7 +15,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::extract::floor_boundary;
 use crate::language::{Language, stem, stems};
-use crate::limits::TERM_BYTES_MAX;
+use crate::limits::{PREFIX_LETTERS_MIN, TERM_BYTES_MAX};
 
 /// Changes whenever [`document_terms`] would give other terms than before; the full-text table is then rebuilt.
 pub(crate) const VERSION: i64 = 3;
@@ -56,23 +56,61 @@ impl Terms {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Group {
     pub forms: Vec<String>,
+    pub role: Role,
+}
+
+/// What a group stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// A word, by its stems.
+    Word,
+    /// Characters of a script without spaces, or an identifier as a whole.
+    Exact,
+    /// All words that begin so: `boil*`.
+    Beginning,
 }
 
 /// Groups of a query, in the order of the query, without repeats: a word that a question has twice is no more wanted.
 pub(crate) fn query_groups(text: &str, languages: &[Language]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut known: HashSet<Group> = HashSet::new();
-    tokens(text, &mut |token| {
-        let forms = match token {
-            Token::Word(word) => stems(word, languages),
-            Token::Gram(one) | Token::Whole(one) => vec![one.to_owned()],
-        };
-        let group = Group { forms };
+    let mut add = |group: Group| {
         if known.insert(group.clone()) {
             groups.push(group);
         }
+    };
+    tokens(text, &mut |token| {
+        add(match token {
+            Token::Word(word) => Group { forms: stems(word, languages), role: Role::Word },
+            Token::Gram(one) | Token::Whole(one) => Group { forms: vec![one.to_owned()], role: Role::Exact },
+        });
     });
+    for beginning in text.split_whitespace().filter_map(beginning) {
+        add(Group { forms: vec![beginning], role: Role::Beginning });
+    }
     groups
+}
+
+/// The beginning that `boil*` stands for. `**bold**` and `*` alone stand for none.
+fn beginning(word: &str) -> Option<String> {
+    let beginning = word.strip_suffix('*').filter(|w| w.chars().count() >= PREFIX_LETTERS_MIN)?;
+    let plain: Vec<char> = beginning.nfkc().collect();
+    plain.iter().all(|c| is_word(*c)).then(|| cap(&lower(&plain)).to_owned())
+}
+
+/// A text for comparing phrases: the letters of its words as [`document_terms`] sees them, with one space between words.
+pub(crate) fn fold(text: &str) -> String {
+    let mut letters: Vec<char> = Vec::with_capacity(text.len());
+    for c in text.nfkc().filter(|c| !is_ignored(*c)) {
+        match is_word(c) || is_dense(c) {
+            true => letters.push(c),
+            false if letters.last().is_some_and(|last| *last != ' ') => letters.push(' '),
+            false => {}
+        }
+    }
+    let mut folded = lower(&letters);
+    folded.truncate(folded.trim_end().len());
+    folded
 }
 
 enum Token<'a> {
@@ -85,7 +123,7 @@ enum Token<'a> {
 }
 
 /// Whether words of this script are not set apart by spaces (or, for hangul, carry particles that grams see through).
-fn is_dense(c: char) -> bool {
+pub(crate) fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{2E80}'..='\u{2FDF}' | '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3031}'..='\u{30FF}'
         | '\u{3100}'..='\u{318F}' | '\u{31A0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
@@ -100,7 +138,8 @@ fn is_emoji(c: char) -> bool {
     matches!(c, '\u{2600}'..='\u{27BF}' | '\u{1F300}'..='\u{1FAFF}')
 }
 
-fn is_word(c: char) -> bool {
+/// Whether a character belongs to a word that spaces set apart.
+pub(crate) fn is_word(c: char) -> bool {
     !is_dense(c) && (c.is_alphanumeric() || is_combining_mark(c))
 }
 
@@ -317,5 +356,21 @@ mod tests {
     #[test]
     fn repeats_in_a_query_do_not_count() {
         assert_eq!(query_groups("data about data", &[]).len(), 2);
+    }
+
+    #[test]
+    fn a_star_after_a_word_makes_it_a_beginning() {
+        let beginnings = |query| -> Vec<String> {
+            let groups = query_groups(query, &[]);
+            groups.into_iter().filter(|g| g.role == Role::Beginning).flat_map(|g| g.forms).collect()
+        };
+        assert_eq!(beginnings("Boil* the ÄRZT*"), ["boil", "ärzt"]);
+        assert!(beginnings("* a* **bold** 2*3 x-y* boil").is_empty());
+    }
+
+    #[test]
+    fn folding_leaves_words_and_single_spaces() {
+        assert_eq!(fold("  ﬁne—“Print”,\n\n(b) 2.5\u{AD}%"), "fine print b 2 5");
+        assert_eq!(fold("?!"), "");
     }
 }

@@ -244,6 +244,9 @@ pub struct Hit {
     pub lexical: Option<f32>,
     /// Cosine of the query and the passage, if both have vectors of the same embedder.
     pub similarity: Option<f32>,
+    /// Share of the query's words that the passage has, from 0 to 1, each with its weight in BM25; a word that no passage has
+    /// weighs most. `None` where the search did not look at words, or the query has none.
+    pub coverage: Option<f32>,
     /// The passage.
     pub text: String,
 }

@@ -18,7 +18,7 @@ const EXCERPT_LINES: usize = 4;
 #[derive(Debug, Args)]
 pub struct SearchArgs {
     /// Words or a question; several words need no quotes. Conditions may stand among them: in:FOLDER, type:KIND,
-    /// after:DATE, before:DATE
+    /// after:DATE, before:DATE, a phrase in quotes ('"notice period"'), the beginning of a word (boil*)
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
     /// How many passages

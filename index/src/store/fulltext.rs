@@ -57,21 +57,58 @@ pub(crate) fn postings(
     term: &str,
     tier: usize,
     limit: usize,
-    mut each: impl FnMut(i64),
+    each: impl FnMut(i64),
 ) -> Result<usize, Error> {
-    let mut query = connection
+    // The name holds no punctuation, so nothing in it could end the quotes.
+    matching(connection, &format!("\"{}\"", tier_name(term, tier)), limit, each)
+}
+
+/// The same for all terms that begin so; a passage comes once.
+pub(crate) fn postings_of_prefix(
+    connection: &Connection,
+    prefix: &str,
+    limit: usize,
+    each: impl FnMut(i64),
+) -> Result<usize, Error> {
+    matching(connection, &format!("\"{}\" *", tier_name(prefix, 0)), limit, each)
+}
+
+fn matching(connection: &Connection, query: &str, limit: usize, mut each: impl FnMut(i64)) -> Result<usize, Error> {
+    let mut statement = connection
         .prepare_cached("SELECT rowid FROM fulltext WHERE fulltext MATCH ?1 LIMIT ?2")
         .doing("search its full text")?;
-    // The name holds no punctuation, so nothing in it could end the quotes.
-    let quoted = format!("\"{}\"", tier_name(term, tier));
     let mut rows =
-        query.query(params![quoted, i64::try_from(limit).unwrap_or(i64::MAX)]).doing("search its full text")?;
+        statement.query(params![query, i64::try_from(limit).unwrap_or(i64::MAX)]).doing("search its full text")?;
     let mut count = 0;
     while let Some(row) = rows.next().doing("search its full text")? {
         each(row.get(0).doing("search its full text")?);
         count += 1;
     }
     Ok(count)
+}
+
+/// Calls `each` with words that begin with this letter and how many passages have them (deleted ones included until the table is
+/// compacted), at most `limit` of them.
+pub(crate) fn terms_from(
+    connection: &Connection,
+    letter: char,
+    limit: usize,
+    mut each: impl FnMut(&str, i64),
+) -> Result<(), Error> {
+    let mut query = connection
+        .prepare_cached("SELECT term, doc FROM fulltext_terms WHERE term >= ?1 AND term < ?2 LIMIT ?3")
+        .doing("search its full text")?;
+    let next = char::from_u32(u32::from(letter) + 1).unwrap_or(char::MAX);
+    let range = params![letter.to_string(), next.to_string(), i64::try_from(limit).unwrap_or(i64::MAX)];
+    let mut rows = query.query(range).doing("search its full text")?;
+    while let Some(row) = rows.next().doing("search its full text")? {
+        let term = row.get_ref(0).doing("search its full text")?.as_str().unwrap_or_default();
+        // Neither tiers nor identifiers as a whole.
+        if !term.contains(|c| matches!(c, '\u{E000}'..='\u{E0FF}')) {
+            each(term, row.get(1).doing("search its full text")?);
+        }
+    }
+    Ok(())
 }
 
 /// Whether any segment of the full-text index still holds the term, deleted passages included.

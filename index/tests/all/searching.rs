@@ -95,6 +95,63 @@ fn filters_hold_in_every_mode_and_lose_nothing() {
 }
 
 #[test]
+fn a_phrase_alone_must_stand_there_and_beside_words_comes_first() {
+    let mut bench = Bench::new();
+    bench.write(
+        "clause.md",
+        "# Force majeure\n\nNeither side pays for what it cannot prevent. A major force of nature is one.",
+    );
+    bench.write("letter.txt", "They speak of force and of a majeure in another sense; force, force, force.");
+    bench.write("both.txt", "An act of\nFORCE MAJEURE  ends the act of grace.");
+    bench.write("other.txt", "an act of another kind");
+    bench.start();
+    for mode in [Mode::Lexical, Mode::Vector, Mode::Hybrid] {
+        let mut found = bench.find_by("\"force majeure\"", mode);
+        found.sort();
+        assert_eq!(found, ["both.txt", "clause.md"], "{mode:?}");
+        assert_eq!(bench.find_by("\"force majeure\" \"act of grace\"", mode), ["both.txt"], "{mode:?}");
+        assert!(bench.find_by("\"majeure force\"", mode).is_empty(), "{mode:?}");
+        assert!(bench.find_by("\"no such words\"", mode).is_empty(), "{mode:?}");
+    }
+    let found = bench.find("what act is a \"force majeure\"");
+    assert!(!found[..2].contains(&"letter.txt".to_owned()) && found.contains(&"letter.txt".to_owned()), "{found:?}");
+    let within = Filter { path_prefix: vec![bench.path("letter.txt")], ..Filter::default() };
+    let query = Query { filters: vec![within], ..Query::new("\"force majeure\"", 5) };
+    assert!(bench.index.search(&query, Some(bench.embedder.as_ref())).unwrap().hits.is_empty());
+}
+
+#[test]
+fn beginnings_and_misspelled_words_are_found() {
+    let mut bench = Bench::new();
+    bench.write("a.txt", "The boiler was replaced in March.");
+    bench.write("b.txt", "Boiling water, and a broiler.");
+    bench.write("c.txt", "Die Heizungsanlage läuft, und das Thermostat ist neu. Sie ist im Keller und nicht laut.");
+    bench.write("d.txt", "договор аренды квартиры");
+    bench.start();
+    for (query, names) in [
+        ("boi*", vec!["a.txt", "b.txt"]),
+        ("heiz*", vec!["c.txt"]),
+        ("bioler", vec!["a.txt"]),
+        ("boilerr", vec!["a.txt"]),
+        ("thermostt", vec!["c.txt"]),
+        ("heizungsanalge", vec!["c.txt"]),
+        ("догвор", vec!["d.txt"]),
+        ("x*", vec![]),
+        ("boyler*", vec!["a.txt"]),
+        ("bx*", vec![]),
+        // Too short, with a digit, of another first letter, two slips: left alone.
+        ("neux", vec![]),
+        ("marc7", vec![]),
+        ("noiler", vec![]),
+        ("boyleer", vec![]),
+    ] {
+        let mut found = bench.find(query);
+        found.sort();
+        assert_eq!(found, names, "{query}");
+    }
+}
+
+#[test]
 fn an_embedder_may_come_late_and_change() {
     let mut bench = Bench::new();
     bench.write("a.txt", "the capybara bathes");

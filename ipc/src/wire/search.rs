@@ -95,6 +95,12 @@ pub struct Hit {
     pub byte_end: u64,
     /// Rank score; comparable within one reply only.
     pub score: f64,
+    /// Cosine of the passage and the query, where both have vectors. What is close depends on the embedder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+    /// Share of the query's words that the passage has, from 0 to 1, rare ones counting more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
     /// The passage.
     pub text: String,
 }
