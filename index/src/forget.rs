@@ -90,7 +90,7 @@ impl Index {
                 break;
             }
         }
-        self.store().compact(&writer)
+        self.store().compact(&writer).map(|_| ())
     }
 
     fn look_for(&self, traces: &mut Traces, report: &mut Forgotten) -> Result<usize, Error> {
@@ -160,7 +160,8 @@ impl Traces {
     fn rows_left(&self, connection: &Connection) -> Result<usize, Error> {
         let mut left = 0;
         for (ids, sql) in [
-            (&self.ids, "SELECT (SELECT count(*) FROM documents WHERE id = ?1) + (SELECT count(*) FROM blocks WHERE document_id = ?1)
+            (&self.ids, "SELECT (SELECT count(*) FROM documents WHERE id = ?1) + (SELECT count(*) FROM texts WHERE id BETWEEN ?1 << 28 AND (?1 << 28) + 268435455)
+                         + (SELECT count(*) FROM loose_texts WHERE id BETWEEN ?1 << 28 AND (?1 << 28) + 268435455)
                          + (SELECT count(*) FROM passages WHERE document_id = ?1) + (SELECT count(*) FROM parts WHERE document_id = ?1)"),
             (&self.passage_ids, "SELECT (SELECT count(*) FROM passages WHERE id = ?1) + (SELECT count(*) FROM vectors WHERE passage_id = ?1)
                          + (SELECT count(*) FROM fulltext_docsize WHERE id = ?1)"),

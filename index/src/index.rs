@@ -11,7 +11,9 @@ use crate::embedder::{Embedder, check_vector};
 use crate::error::{Doing, Error};
 use crate::extract::{PartKind, floor_boundary};
 use crate::graph::Graph;
-use crate::limits::{DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX};
+use crate::limits::{
+    DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, TIGHTEN_BATCH,
+};
 use crate::phrase::Phrases;
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
@@ -109,14 +111,34 @@ impl Index {
         }
     }
 
-    /// Compacts the full text once much of it is dead, gives free pages back and empties the log: for quiet moments.
-    pub(crate) fn compact(&self) -> Result<(), Error> {
+    /// Brings the store to its smallest size, for quiet moments: packs texts, merges the full text once much of it changed,
+    /// gives free pages back and empties the log. Gives whether all of that is done; it stops early where `go_on` says so.
+    pub(crate) fn compact(&self, go_on: &dyn Fn() -> bool) -> Result<bool, Error> {
+        while self.pack_texts()? {
+            if !go_on() {
+                return Ok(false);
+            }
+        }
         let living = self.resident().live();
-        if self.store().read(|c| fulltext::wants_compacting(c, living))? {
-            self.write("compact its full text", |tx, _| fulltext::optimize(tx))?;
+        if self.store().read(|c| fulltext::wants_merging(c, living))? {
+            while self.write("compact its full text", |tx, _| fulltext::merge(tx))? {
+                if !go_on() {
+                    return Ok(false);
+                }
+            }
         }
         let writer = self.store().writer();
         self.store().compact(&writer)
+    }
+
+    /// Packs some texts tightly. Gives whether there may be more.
+    pub(crate) fn pack_texts(&self) -> Result<bool, Error> {
+        let packed = text::pack(self.store().read(|c| text::loose(c, TIGHTEN_BATCH))?)?;
+        if packed.is_empty() {
+            return Ok(false);
+        }
+        self.write("store a text", |tx, _| text::tighten(tx, &packed))?;
+        Ok(true)
     }
 
     /// Builds the graph if it is wanted and lacking, drops it if it is not wanted. Commits and searches go on meanwhile, by

@@ -366,7 +366,7 @@ fn put_passages(
         }
         changes.push(Change::AddPassage { id, document_id, length: p.terms.length, vector });
     }
-    Ok(())
+    fulltext::count_unmerged(tx, prepared.passages.len())
 }
 
 /// Vectors of text that is embedded already: in the old version of the file, and in a file of the same content (a copy, or

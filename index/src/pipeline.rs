@@ -33,6 +33,11 @@ const PASSWORDS_EVERY: Duration = Duration::from_secs(5);
 /// Time until what failed (a full disk, most often) is tried again: soon after there is room, yet without spinning.
 const TROUBLE_EVERY: Duration = Duration::from_secs(10);
 
+/// How often, and after which pause, tidying is tried again when searches held it up. What is left after that waits for the
+/// next quiet moment.
+const TIDY_TRIES: usize = 20;
+const TIDY_PAUSE: Duration = Duration::from_millis(50);
+
 /// Keeps an index in step with its folders for as long as it lives.
 pub struct Indexer {
     shared: Arc<Shared>,
@@ -195,8 +200,17 @@ fn vectors(shared: &Shared) {
 
 /// Looks after the files of the store and the graph while nothing waits.
 fn tidy(shared: &Shared) {
-    if let Err(error) = shared.index.compact() {
-        shared.tracker.trouble(&error);
+    let go_on = || shared.inbox.is_empty() && !shared.inbox.stopping();
+    for _ in 0..TIDY_TRIES {
+        match shared.index.compact(&go_on) {
+            Ok(true) => break,
+            Ok(false) if go_on() => std::thread::sleep(TIDY_PAUSE),
+            Ok(false) => break,
+            Err(error) => {
+                shared.tracker.trouble(&error);
+                break;
+            }
+        }
     }
     shared.graph.wake();
 }

@@ -12,7 +12,8 @@ use rusqlite::Connection;
 use crate::error::{Doing, Error};
 use crate::language::Language;
 use crate::limits::DIMENSIONS_MAX;
-use crate::store::{documents, state, vectors::Quantized};
+use crate::store::vectors::{self, Quantized};
+use crate::store::{documents, state};
 use crate::types::{Filter, Kind, State};
 
 /// A change that a commit made to what searches see.
@@ -97,16 +98,17 @@ impl Resident {
         let generation = u64::try_from(state::number(connection, state::GENERATION)?).unwrap_or(0);
         let mut table = Self { dim, generation, ..Self::default() };
         table.load_documents(connection)?;
-        let sql = "SELECT p.id, p.document_id, p.length, v.data FROM passages p LEFT JOIN vectors v ON v.passage_id = p.id ORDER BY p.id";
-        let mut query = connection.prepare(sql).doing("load its passages")?;
+        let mut query = connection
+            .prepare("SELECT id, document_id, length FROM passages ORDER BY id")
+            .doing("load its passages")?;
         let mut rows = query.query([]).doing("load its passages")?;
         while let Some(row) = rows.next().doing("load its passages")? {
             let get = |i| row.get::<_, i64>(i).doing("load its passages");
-            let vector =
-                row.get_ref(3).doing("load its passages")?.as_blob().ok().and_then(|b| Quantized::from_blob(b, dim));
             let length = u32::try_from(get(2)?).unwrap_or(0);
-            table.add_passage(get(0)?, get(1)?, length, vector.as_ref());
+            table.add_passage(get(0)?, get(1)?, length, None);
         }
+        // In the order of the file, not in that of the passages.
+        vectors::each(connection, dim, |passage_id, vector| table.set_vector(passage_id, &vector))?;
         Ok(table)
     }
 

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, params};
 
 use crate::error::{Doing, Error};
-use crate::limits::FULL_TEXT_DEAD_MIN;
+use crate::limits::MERGE_PAGES;
 use crate::store::state;
 use crate::terms::Terms;
 
@@ -41,14 +41,19 @@ pub(crate) fn put(connection: &Connection, passage_id: i64, terms: &Terms) -> Re
     Ok(())
 }
 
-/// Marks a document's passages as deleted. Their postings stay until [`optimize`], which the count of the dead asks for.
+/// Marks a document's passages as deleted. Their postings stay until the next merge, which their count asks for.
 pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<(), Error> {
     let deleted = connection
         .prepare_cached("DELETE FROM fulltext WHERE rowid IN (SELECT id FROM passages WHERE document_id = ?1)")
         .and_then(|mut s| s.execute([document_id]))
         .doing("remove full text")?;
-    let dead = state::number(connection, state::DEAD)?;
-    state::set(connection, state::DEAD, dead.saturating_add(i64::try_from(deleted).unwrap_or(0)))
+    count_unmerged(connection, deleted)
+}
+
+/// Counts passages that were written or deleted.
+pub(crate) fn count_unmerged(connection: &Connection, passages: usize) -> Result<(), Error> {
+    let before = state::number(connection, state::UNMERGED)?;
+    state::set(connection, state::UNMERGED, before.saturating_add(i64::try_from(passages).unwrap_or(i64::MAX)))
 }
 
 /// Calls `each` with the passages that have the term in this tier, in rising order, at most `limit` of them. Gives how many.
@@ -127,12 +132,29 @@ pub(crate) fn has_living(connection: &Connection, term: &str) -> Result<bool, Er
 /// Rewrites the index without what was deleted.
 pub(crate) fn optimize(connection: &Connection) -> Result<(), Error> {
     connection.execute("INSERT INTO fulltext (fulltext) VALUES ('optimize')", []).doing("compact its full text")?;
-    state::set(connection, state::DEAD, 0)
+    state::set(connection, state::UNMERGED, 0)
 }
 
-/// Whether so much of the full text is dead that compacting it is worth its cost, which is that of the whole table: then it
-/// has been paid for by as many deletions.
-pub(crate) fn wants_compacting(connection: &Connection, living: usize) -> Result<bool, Error> {
-    let dead = usize::try_from(state::number(connection, state::DEAD)?).unwrap_or(0);
-    Ok(dead >= FULL_TEXT_DEAD_MIN && dead >= living / 4)
+/// Whether so much was written or deleted that merging is worth its cost, which is that of the whole table: then it has been
+/// paid for by as many changes. Merged, a term stands once instead of once a segment, and the dead are gone: a sixth to a
+/// third less.
+pub(crate) fn wants_merging(connection: &Connection, living: usize) -> Result<bool, Error> {
+    let unmerged = usize::try_from(state::number(connection, state::UNMERGED)?).unwrap_or(0);
+    Ok(unmerged > living / 4)
+}
+
+/// Does one step of what [`optimize`] does at once. Gives whether there is more to do.
+pub(crate) fn merge(connection: &Connection) -> Result<bool, Error> {
+    let before = connection.total_changes();
+    // Below zero: all segments into one, whatever their levels.
+    connection
+        .prepare_cached("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?1)")
+        .and_then(|mut s| s.execute([-MERGE_PAGES]))
+        .doing("compact its full text")?;
+    // The command itself counts as one change.
+    if connection.total_changes() - before >= 2 {
+        return Ok(true);
+    }
+    state::set(connection, state::UNMERGED, 0)?;
+    Ok(false)
 }

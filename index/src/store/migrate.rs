@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_parts.sql"),
     include_str!("migrations/0003_verdicts.sql"),
+    include_str!("migrations/0004_size.sql"),
 ];
 
 /// Brings the schema up to date; does nothing when it is.
@@ -61,10 +62,14 @@ mod tests {
                 "INSERT INTO documents (path, state, since, kind, size, mtime, ctime, inode, epoch, hash, text_bytes, passages)
                      VALUES (CAST('/r/a.txt' AS BLOB), 0, 1, 0, 5, 1, 1, 1, 0, x'01', 5, 1), (CAST('/r/b.pdf' AS BLOB), 6, 1, 5, 5, 1, 1, 2, 0, NULL, 0, 0);
                  INSERT INTO passages (document_id, byte_start, byte_end, line_start, line_end, length, fingerprint)
-                     VALUES (1, 0, 5, 1, 1, 1, 7);",
+                     VALUES (1, 0, 5, 1, 1, 1, 7);
+                 INSERT INTO vectors VALUES (1, x'0000803f7f01');",
             )
             .unwrap();
-        crate::store::text::put(&connection, 1, "words").unwrap();
+        for (start, piece) in [(0, "wor"), (3, "ds")] {
+            let sql = "INSERT INTO blocks (document_id, start, data) VALUES (1, ?1, ?2)";
+            connection.execute(sql, rusqlite::params![start, deflated(piece)]).unwrap();
+        }
         migrate(&mut connection, Path::new("x")).unwrap();
         assert_eq!(crate::store::text::get(&connection, 1, 0, 5).unwrap(), "words");
         let known = crate::store::documents::known_below(&connection, Path::new("/r")).unwrap();
@@ -72,6 +77,33 @@ mod tests {
         assert!(!outdated("/r/a.txt") && outdated("/r/b.pdf"));
         assert!(crate::store::passages::by_id(&connection, 1).unwrap().is_some());
         assert!(crate::store::parts::at(&connection, 1, 0).unwrap().is_empty());
+        let vector = crate::store::vectors::get(&connection, 1, 2).unwrap().unwrap();
+        assert_eq!((vector.scale, vector.bytes), (1.0, vec![127, 1]));
+        // Found by the whole hash, through an index that holds its beginning.
+        let twin = |hash: &[u8]| crate::store::documents::by_hash(&connection, hash, Path::new("/r/b.pdf")).unwrap();
+        assert!(twin(&[1]).is_some() && twin(&[1, 0]).is_none());
+        // The full text is to be merged, and texts are to be packed.
+        assert!(crate::store::fulltext::wants_merging(&connection, 1).unwrap());
+        assert_eq!(crate::store::text::loose(&connection, 10).unwrap().len(), 2);
+    }
+
+    fn deflated(text: &str) -> Vec<u8> {
+        use std::io::Write;
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::new(6));
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn looking_for_locked_files_needs_no_table() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, Path::new("x")).unwrap();
+        let sql = format!(
+            "EXPLAIN QUERY PLAN SELECT 1 FROM documents WHERE state = {}",
+            crate::types::State::Locked.number()
+        );
+        let plan: String = connection.query_row(&sql, [], |row| row.get(3)).unwrap();
+        assert!(plan.contains("documents_locked"), "{plan}");
     }
 
     #[test]

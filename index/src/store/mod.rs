@@ -96,17 +96,16 @@ impl Store {
         Ok(())
     }
 
-    /// Gives back free pages and empties the log, for a quiet moment.
-    pub(crate) fn compact(&self, writer: &Connection) -> Result<(), Error> {
+    /// Gives back free pages and empties the log, for a quiet moment. Gives whether none is left: readers may hold the log,
+    /// and many pages are given back in several turns.
+    pub(crate) fn compact(&self, writer: &Connection) -> Result<bool, Error> {
         let free: u32 =
             writer.pragma_query_value(None, "freelist_count", |row| row.get(0)).doing("count free pages")?;
         if free > 0 {
             give_back_pages(writer).doing("give back free pages")?;
         }
-        if file_bytes(&self.dir.join(LOG_FILE)) > 0 {
-            checkpoint(writer)?;
-        }
-        Ok(())
+        let emptied = file_bytes(&self.dir.join(LOG_FILE)) == 0 || checkpoint(writer)?;
+        Ok(emptied && free <= VACUUM_PAGES)
     }
 
     /// Bytes on disk.

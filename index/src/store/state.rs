@@ -11,8 +11,8 @@ pub(crate) const DIMENSIONS: &str = "dimensions";
 pub(crate) const TERMS_VERSION: &str = "terms";
 /// Which passwords locked files were last tried with.
 pub(crate) const PASSWORDS: &str = "passwords";
-/// Passages deleted since the full text was last compacted.
-pub(crate) const DEAD: &str = "dead";
+/// Passages written or deleted since the full text was last merged into one.
+pub(crate) const UNMERGED: &str = "unmerged";
 
 pub(crate) fn number(connection: &Connection, key: &str) -> Result<i64, Error> {
     let mut query = connection.prepare_cached("SELECT value FROM state WHERE key = ?1").doing("read its state")?;

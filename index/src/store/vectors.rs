@@ -1,4 +1,5 @@
-//! Vectors of passages, quantized to one byte a dimension.
+//! Vectors of passages, quantized to one byte a dimension. Rows lie in the order in which they were made, so that pages are
+//! full; an index finds the one of a passage.
 //!
 //! Layout of a blob: scale as little-endian f32, then `dim` signed bytes. Component i is `scale * byte[i]`. The largest
 //! component maps to 127, so the error of a component is at most half of `largest / 127`; for unit vectors of a few hundred
@@ -49,6 +50,19 @@ pub(crate) fn put(connection: &Connection, passage_id: i64, vector: &Quantized) 
         )
         .and_then(|mut s| s.execute(params![passage_id, vector.to_blob()]))
         .doing("store a vector")?;
+    Ok(())
+}
+
+/// Calls `f` with every vector of that dimension, in the order of the file.
+pub(crate) fn each(connection: &Connection, dim: usize, mut f: impl FnMut(i64, Quantized)) -> Result<(), Error> {
+    let mut query = connection.prepare("SELECT passage_id, data FROM vectors ORDER BY id").doing("load its vectors")?;
+    let mut rows = query.query([]).doing("load its vectors")?;
+    while let Some(row) = rows.next().doing("load its vectors")? {
+        let blob = row.get_ref(1).doing("load its vectors")?.as_blob().unwrap_or_default();
+        if let Some(vector) = Quantized::from_blob(blob, dim) {
+            f(row.get(0).doing("load its vectors")?, vector);
+        }
+    }
     Ok(())
 }
 

@@ -89,6 +89,27 @@ fn the_file_shrinks_when_much_is_removed() {
     bench.until("the size returns", |b| b.index.counts().unwrap().bytes < full / 3);
 }
 
+#[test]
+fn a_hundred_edits_do_not_grow_the_file() {
+    let mut bench = Bench::new();
+    let mut rng = crate::harness::Rng(9);
+    let mut text = || (0..3000).map(|_| format!("w{} ", rng.below(20_000))).collect::<String>();
+    for i in 0..20 {
+        bench.write(&format!("other{i}.md"), text());
+    }
+    bench.start();
+    let mut sizes = Vec::new();
+    for edit in 0..100 {
+        bench.write("note.md", format!("edit{edit}x\n\n{}", text()));
+        bench.until("the edit is found", |b| b.find(&format!("edit{edit}x")) == ["note.md"]);
+        bench.settle();
+        sizes.push(bench.index.counts().unwrap().bytes);
+    }
+    let (early, late) = (*sizes[..20].iter().max().unwrap(), *sizes[80..].iter().max().unwrap());
+    assert!(late <= early + early / 20, "{early} bytes during the first edits, {late} during the last");
+    assert!(bench.find("edit0x").is_empty());
+}
+
 fn log_bytes(bench: &Bench) -> u64 {
     std::fs::metadata(bench.dir.path().join("index/index.sqlite-wal")).map_or(0, |m| m.len())
 }
