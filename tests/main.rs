@@ -13,6 +13,8 @@ mod ask;
 mod contract;
 /// Documents of many kinds: cited places.
 mod documents;
+/// One embedder takes over from another.
+mod embedders;
 /// Every error that a person can cause: one sentence, a hint, the right exit code, and nothing lost.
 mod errors;
 /// Folders that are strange, and folders that change while they are read.

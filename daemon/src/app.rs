@@ -30,6 +30,8 @@ const WAIT_STEP: Duration = Duration::from_millis(100);
 /// Rest after a failed download before it is tried again, unless a question asks for it.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
+mod embedder;
+
 /// A model on its way.
 #[derive(Debug)]
 enum Slot<T> {
@@ -55,6 +57,10 @@ impl<T> Slot<T> {
 #[derive(Debug)]
 struct Models {
     embedder: Slot<Vectors>,
+    /// The embedder before, while the index still has its vectors.
+    outgoing: Option<Arc<Vectors>>,
+    /// Its name where it could not be opened: its vectors were dropped, and not all are made anew.
+    lost: Option<String>,
     writer: Slot<Writer>,
     /// A question waits for the writer.
     writer_wanted: bool,
@@ -118,6 +124,8 @@ impl App {
             hub,
             models: Mutex::new(Models {
                 embedder: Slot::Coming,
+                outgoing: None,
+                lost: None,
                 writer: Slot::Absent,
                 writer_wanted: false,
                 downloading: false,
@@ -256,6 +264,13 @@ impl App {
         if let Slot::Failed(e) = &models.embedder {
             all.push(format!("search by meaning is off: {}", e.message));
         }
+        if let (Some(old), Slot::Ready(new)) = (&models.outgoing, &models.embedder) {
+            let (old, new) = (old.name(), new.name());
+            all.push(format!("search by meaning goes by {old} until everything is embedded with {new}"));
+        }
+        if let Some(old) = &models.lost {
+            all.push(format!("search by meaning finds only what is embedded anew: the model before, {old}, is gone"));
+        }
         if let Slot::Failed(e) = &models.writer {
             all.push(format!("answers are off: {}", e.message));
         }
@@ -265,7 +280,7 @@ impl App {
     /// Cosine below which no passage is close to a question. It depends on the embedder: e5's cosines crowd near 0.8,
     /// MiniLM's spread around 0.
     pub fn similarity_floor(&self) -> f32 {
-        match self.vectors_if_ready() {
+        match self.vectors_for_search() {
             Some(v) if v.name().contains("e5") => 0.76,
             Some(_) => 0.15,
             None => f32::NEG_INFINITY,
@@ -320,6 +335,7 @@ impl App {
                 embedder_due = self.bring_embedder().is_err().then(|| Instant::now() + RETRY_AFTER);
                 self.tell_state();
             }
+            self.retire_embedder();
             if self.writer_is_wanted() {
                 self.bring_writer();
                 self.tell_state();
@@ -345,33 +361,6 @@ impl App {
             models.writer = Slot::Coming;
         }
         wanted
-    }
-
-    fn bring_embedder(&self) -> Result<(), ErrorBody> {
-        let result = self.open_embedder();
-        let slot = match &result {
-            Ok(vectors) => {
-                let as_embedder: Arc<dyn satchel_index::Embedder> = Arc::clone(vectors) as _;
-                let set = lock(&self.indexer).as_ref().map_or(Ok(()), |i| i.set_embedder(as_embedder));
-                match set {
-                    Ok(()) => Slot::Ready(Arc::clone(vectors)),
-                    Err(e) => Slot::Failed(translate::index_error(&e)),
-                }
-            }
-            Err(e) => Slot::Failed(e.clone()),
-        };
-        lock(&self.models).embedder = slot;
-        self.changed.notify_all();
-        result.map(|_| ())
-    }
-
-    fn open_embedder(&self) -> Result<Arc<Vectors>, ErrorBody> {
-        let choice = self.store.embedder_to_use()?;
-        let path = self.fetch(&choice.name)?;
-        let hash = self.store.record(&choice.name).map_or_else(|| file_mark(&path), |r| r.sha256);
-        Vectors::open(&path, &choice.name, &hash, Arc::clone(&self.pool), Arc::clone(&self.gate))
-            .map(Arc::new)
-            .map_err(|e| invalid(&choice.name, &e))
     }
 
     fn writer_name(&self) -> Result<String, ErrorBody> {
@@ -499,11 +488,10 @@ fn teller(
 ) -> satchel_index::OnEvent {
     use satchel_index::Event as From;
     let _ = index;
-    let rate = Mutex::new((Instant::now(), 0u64, 0u64));
     Box::new(move |event| match event {
         From::Progress(p) => {
             lock(&busy_since).get_or_insert_with(Instant::now);
-            hub.tell(&Event::Progress(progress(&p, &mut lock(&rate))));
+            hub.tell(&Event::Progress(progress(&p)));
         }
         From::File { path, state, reason } => hub.tell(&Event::File {
             file: satchel_ipc::wire::FileEntry {
@@ -530,26 +518,17 @@ fn teller(
     })
 }
 
-/// Files and bytes as they stand; the remaining time comes from the passages, since embedding is the slow part.
-fn progress(p: &satchel_index::Progress, rate: &mut (Instant, u64, u64)) -> IndexProgress {
-    if p.files_done < rate.1 {
-        *rate = (Instant::now(), 0, 0);
-    }
-    if rate.1 == 0 && p.files_done == 0 {
-        rate.0 = Instant::now();
-    }
-    (rate.1, rate.2) = (p.files_done, p.bytes_done);
-    let seconds = rate.0.elapsed().as_secs_f64().max(0.001);
-    let left = p.passages_total.saturating_sub(p.passages_done) as f64;
-    let remaining = (p.passages_per_second > 0.0 && left > 0.0).then(|| (left / p.passages_per_second * 1000.0) as u64);
+/// Rates are those at which the rest would be done in the remaining time.
+fn progress(p: &satchel_index::Progress) -> IndexProgress {
+    let per_second = |left: u64| p.remaining.map_or(0.0, |time| left as f64 / time.as_secs_f64().max(0.001));
     IndexProgress {
         files_done: p.files_done,
         files_total: p.files_total,
         bytes_done: p.bytes_done,
         bytes_total: p.bytes_total,
         current: p.current.as_deref().map(satchel_index::display_path),
-        files_per_s: p.files_done as f64 / seconds,
-        bytes_per_s: p.bytes_done as f64 / seconds,
-        remaining_ms: remaining,
+        files_per_s: per_second(p.files_total.saturating_sub(p.files_done)),
+        bytes_per_s: per_second(p.bytes_total.saturating_sub(p.bytes_done)),
+        remaining_ms: p.remaining.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
     }
 }

@@ -103,7 +103,7 @@ impl App {
     }
 
     fn find(&self, query: &Query) -> Result<satchel_index::SearchResult, ErrorBody> {
-        let vectors = self.vectors_if_ready();
+        let vectors = self.vectors_for_search();
         let embedder = vectors.as_deref().map(|v| v as &dyn satchel_index::Embedder);
         self.index().search(query, embedder).map_err(|e| translate::index_error(&e))
     }

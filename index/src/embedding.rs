@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::embedder::{EmbedError, Embedder, check_vector};
-use crate::error::{Doing, Error};
+use crate::embedders;
+use crate::error::Error;
 use crate::index::Index;
 use crate::ingest::{context, embedded_text};
 use crate::limits::{EMBED_BATCH, EMBED_WINDOW};
@@ -11,8 +12,8 @@ use crate::pipeline::Shared;
 use crate::progress::Event;
 use crate::resident::Change;
 use crate::store::passages::{self, Passage};
-use crate::store::vectors::{self, Quantized};
-use crate::store::{documents, state, text};
+use crate::store::vectors::{self, Of, Quantized};
+use crate::store::{documents, queue, state, text};
 use crate::types::State;
 
 /// Documents looked at for one window.
@@ -63,6 +64,10 @@ impl Embedding {
 
     fn window(&self, shared: &Shared, embedder: &dyn Embedder) -> Result<usize, Error> {
         let mut items = take(&shared.index, EMBED_WINDOW)?;
+        if items.is_empty() && shared.index.finish_change_of_embedder()? {
+            // Documents that the new embedder wants cut anew are found by a scan.
+            shared.inbox.rescan();
+        }
         // Like lengths together: a batch costs as much as its longest text.
         items.sort_by_key(|item| item.text.len());
         for batch in items.chunks(EMBED_BATCH) {
@@ -71,7 +76,8 @@ impl Embedding {
             }
             let made = embed(embedder, batch)?;
             let done = store(&shared.index, embedder, batch, &made)?;
-            shared.tracker.embedded(&shared.index, batch.len() as u64);
+            let bytes = batch.iter().map(|item| item.passage.byte_end - item.passage.byte_start).sum::<usize>();
+            shared.tracker.embedded(&shared.index, batch.len() as u64, bytes as u64);
             for path in done {
                 shared.tracker.emit(Event::File { path, state: State::Indexed, reason: None });
             }
@@ -85,10 +91,10 @@ impl Embedding {
 fn take(index: &Index, limit: usize) -> Result<Vec<Item>, Error> {
     index.store().read(|c| {
         let mut items = Vec::new();
-        let epoch = state::number(c, state::EPOCH)?;
-        for document_id in documents::unembedded(c, epoch, DOCUMENTS)? {
+        let (epoch, of) = (state::number(c, state::EPOCH)?, embedders::wanted(c)?);
+        for document_id in queue::next(c, epoch, DOCUMENTS)? {
             let Some(document) = documents::by_id(c, document_id)? else { continue };
-            for passage in passages::unembedded(c, document_id, limit - items.len())? {
+            for passage in passages::unembedded(c, of, document_id, limit - items.len())? {
                 let body = text::get(c, document_id, passage.byte_start, passage.byte_end)?;
                 let context = context(document.title.as_deref(), &passage.heading, &body);
                 items.push(Item { passage, text: embedded_text(&context, &body) });
@@ -146,28 +152,23 @@ fn store(
     let id = embedder.id();
     index.write("store vectors", |tx, changes| {
         let mut done = Vec::new();
-        if state::text(tx, state::EMBEDDER)?.as_deref() != Some(&id) {
-            return Ok(done);
-        }
+        let Some(of) = embedders::kind_of(tx, &id)? else { return Ok(done) };
         for (item, vector) in batch.iter().zip(made) {
             // The document may have changed while its old text was being embedded.
-            if passages::by_id(tx, item.passage.id)?.is_none() || has_vector(tx, item.passage.id)? {
+            if passages::by_id(tx, item.passage.id)?.is_none() || vectors::raw(tx, of, item.passage.id)?.is_some() {
                 continue;
             }
             // A text that cannot be embedded gets a vector of zeros: it is found by its words, and not tried for ever.
             let none = Quantized { scale: 0.0, bytes: vec![0; embedder.dim()] };
             let vector = vector.clone().unwrap_or(none);
-            vectors::put(tx, item.passage.id, &vector)?;
-            changes.push(Change::SetVector { passage_id: item.passage.id, vector });
-            done.extend(documents::embedded(tx, item.passage.document_id, 1, index.now())?);
+            vectors::put(tx, of, item.passage.id, &vector)?;
+            if of == Of::Serving {
+                changes.push(Change::SetVector { passage_id: item.passage.id, vector });
+            } else if embedder.count_tokens(&item.text) > embedder.max_tokens() {
+                queue::set_too_long(tx, item.passage.document_id)?;
+            }
+            done.extend(queue::count_down(tx, item.passage.document_id, 1, index.now())?);
         }
         Ok(done)
     })
-}
-
-fn has_vector(connection: &rusqlite::Connection, passage_id: i64) -> Result<bool, Error> {
-    let mut query = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM vectors WHERE passage_id = ?1)")
-        .doing("read a vector")?;
-    query.query_row([passage_id], |row| row.get(0)).doing("read a vector")
 }

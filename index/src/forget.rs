@@ -17,6 +17,7 @@ use crate::index::Index;
 use crate::ingest::{clear, stamp_of};
 use crate::language::Language;
 use crate::store::documents::{self, Document, Outcome, Stamp};
+use crate::store::vectors::Of;
 use crate::store::{self, forgotten, fulltext, passages, text, vectors};
 use crate::terms::{Terms, document_terms};
 use crate::types::{Forgotten, State};
@@ -135,9 +136,11 @@ impl Traces {
             self.passage_ids.push(passage.id);
             let body = text::get(connection, document.id, passage.byte_start, passage.byte_end)?;
             document_terms(&body, Language::from_number(document.language), &mut terms);
-            if let Some(blob) = vectors::raw(connection, passage.id)? {
-                report.vectors += 1;
-                self.needle(&blob);
+            for of in Of::ALL {
+                if let Some(blob) = vectors::raw(connection, of, passage.id)? {
+                    report.vectors += 1;
+                    self.needle(&blob);
+                }
             }
         }
         self.terms.extend(terms.counts.into_keys());
@@ -164,6 +167,7 @@ impl Traces {
                          + (SELECT count(*) FROM loose_texts WHERE id BETWEEN ?1 << 28 AND (?1 << 28) + 268435455)
                          + (SELECT count(*) FROM passages WHERE document_id = ?1) + (SELECT count(*) FROM parts WHERE document_id = ?1)"),
             (&self.passage_ids, "SELECT (SELECT count(*) FROM passages WHERE id = ?1) + (SELECT count(*) FROM vectors WHERE passage_id = ?1)
+                         + (SELECT count(*) FROM coming_vectors WHERE passage_id = ?1)
                          + (SELECT count(*) FROM fulltext_docsize WHERE id = ?1)"),
         ] {
             let mut query = connection.prepare(sql).doing("look for a forgotten document")?;

@@ -11,13 +11,11 @@ use crate::embedder::{Embedder, check_vector};
 use crate::error::{Doing, Error};
 use crate::extract::{PartKind, floor_boundary};
 use crate::graph::Graph;
-use crate::limits::{
-    DIMENSIONS_MAX, FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, TIGHTEN_BATCH,
-};
+use crate::limits::{FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, TIGHTEN_BATCH};
 use crate::phrase::Phrases;
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
-use crate::store::{Store, documents, fulltext, parts, passages, roots, state, text, vectors};
+use crate::store::{Store, documents, fulltext, parts, passages, roots, state, text};
 use crate::types::{Counts, FileInfo, FilesQuery, Hit, Mode, Query, Root, SearchResult, display_path};
 use crate::{lexical, terms};
 
@@ -84,10 +82,19 @@ impl Index {
         } else {
             let generation = state::next_generation(&transaction)?;
             let vectors: Vec<i64> = changes.iter().filter_map(vector_of).collect();
+            let reload = changes.iter().any(|change| matches!(change, Change::Reload));
             {
+                // The graph's lock always comes before the table's.
+                let mut graph = reload.then(|| self.inner.graph.write().unwrap_or_else(PoisonError::into_inner));
                 let mut resident = self.inner.resident.write().unwrap_or_else(PoisonError::into_inner);
                 transaction.commit().doing(doing)?;
-                resident.apply(changes, generation);
+                if let Some(graph) = &mut graph {
+                    **graph = None;
+                    *resident = Resident::default();
+                    *resident = Resident::load(&writer)?;
+                } else {
+                    resident.apply(changes, generation);
+                }
             }
             self.add_to_graph(&vectors);
         }
@@ -184,34 +191,6 @@ impl Index {
                 .doing("rebuild its full text")?;
             state::set(tx, state::TERMS_VERSION, terms::VERSION)
         })
-    }
-
-    /// Names the embedder whose vectors the index holds. Another name or dimension than before drops all vectors, so that
-    /// two models never mix; files are cut anew. Gives the epoch.
-    pub(crate) fn use_embedder(&self, embedder: &dyn Embedder) -> Result<i64, Error> {
-        let (id, dim) = (embedder.id(), embedder.dim());
-        if dim == 0 || dim > DIMENSIONS_MAX {
-            return Err(Error::BadVector { id, what: format!("it has {dim} dimensions") });
-        }
-        self.write("change the embedder", |tx, changes| {
-            let epoch = state::number(tx, state::EPOCH)?;
-            let same = state::text(tx, state::EMBEDDER)?.as_deref() == Some(&id);
-            if same && state::number(tx, state::DIMENSIONS)? == i64::try_from(dim).unwrap_or(0) {
-                return Ok(epoch);
-            }
-            vectors::delete_all(tx)?;
-            documents::reset_vectors(tx)?;
-            state::set(tx, state::EMBEDDER, &id)?;
-            state::set(tx, state::DIMENSIONS, i64::try_from(dim).unwrap_or(0))?;
-            state::set(tx, state::EPOCH, epoch + 1)?;
-            changes.push(Change::ResetVectors { dim });
-            Ok(epoch + 1)
-        })
-    }
-
-    /// The epoch of the embedder last used.
-    pub(crate) fn epoch(&self) -> Result<i64, Error> {
-        self.store().read(|c| state::number(c, state::EPOCH))
     }
 
     /// Adds a folder to those that are watched. A folder inside a root, or a root itself, is covered already and changes

@@ -1,6 +1,5 @@
 //! One file → its rows, in one transaction.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
@@ -10,18 +9,20 @@ use sha2::{Digest, Sha256};
 use crate::beneath::{self, Barred};
 use crate::chunk::{Chunk, Sizes, chunk};
 use crate::embedder::Embedder;
+use crate::embedders;
 use crate::error::Error;
 use crate::extract::{self, Extracted, Refusal};
 use crate::forget::FORGOTTEN;
 use crate::index::Index;
 use crate::jail::Jail;
+use crate::kept::Kept;
 use crate::language::Language;
 use crate::limits::{CONTEXT_TOKENS_RESERVED, FILE_BYTES_MAX, PASSAGE_TOKENS_MAX_DEFAULT, PASSAGE_TOKENS_TARGET};
 use crate::resident::{Change, Meta};
 use crate::store::documents::{self, Document, Outcome, Stamp};
 use crate::store::parts;
 use crate::store::passages::{self, Passage};
-use crate::store::vectors::{self, Quantized};
+use crate::store::vectors::{self, Of};
 use crate::store::{forgotten, fulltext, roots, text};
 use crate::terms::{Terms, document_terms};
 use crate::types::{Kind, State};
@@ -289,7 +290,7 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
             return Ok(());
         }
         let known = documents::by_path(tx, source.path)?;
-        let kept = kept_vectors(tx, index.dim(), source, known.as_ref())?;
+        let kept = Kept::of(tx, source.path, source.hash, known.as_ref())?;
         if let Some(known) = &known {
             clear(tx, known, changes)?;
         }
@@ -304,7 +305,8 @@ fn write(index: &Index, source: &Source<'_>, extracted: &Extracted, prepared: &C
             return Ok(());
         }
         forgotten::delete(tx, source.path)?;
-        let unembedded = prepared.passages.iter().filter(|p| !kept.contains_key(&p.fingerprint)).count();
+        let wanted = embedders::wanted(tx)?;
+        let unembedded = prepared.passages.iter().filter(|p| !kept.has(wanted, p.fingerprint)).count();
         let state = if unembedded > 0 && source.embeds { State::Pending } else { State::Indexed };
         let outcome = Outcome {
             path: source.path,
@@ -343,7 +345,7 @@ fn put_passages(
     tx: &Transaction<'_>,
     document_id: i64,
     prepared: &Cut,
-    kept: &HashMap<i64, Quantized>,
+    kept: &Kept,
     changes: &mut Vec<Change>,
 ) -> Result<(), Error> {
     for p in &prepared.passages {
@@ -360,33 +362,16 @@ fn put_passages(
         };
         let id = passages::put(tx, &row)?;
         fulltext::put(tx, id, &p.terms)?;
-        let vector = kept.get(&p.fingerprint).cloned();
+        if let Some(vector) = kept.coming.get(&p.fingerprint) {
+            vectors::put(tx, Of::Coming, id, vector)?;
+        }
+        let vector = kept.serving.get(&p.fingerprint).cloned();
         if let Some(vector) = &vector {
-            vectors::put(tx, id, vector)?;
+            vectors::put(tx, Of::Serving, id, vector)?;
         }
         changes.push(Change::AddPassage { id, document_id, length: p.terms.length, vector });
     }
     fulltext::count_unmerged(tx, prepared.passages.len())
-}
-
-/// Vectors of text that is embedded already: in the old version of the file, and in a file of the same content (a copy, or
-/// the place the file was moved from).
-fn kept_vectors(
-    tx: &Transaction<'_>,
-    dim: usize,
-    source: &Source<'_>,
-    known: Option<&Document>,
-) -> Result<HashMap<i64, Quantized>, Error> {
-    let mut kept = HashMap::new();
-    let twin = documents::by_hash(tx, source.hash, source.path)?;
-    for document in known.into_iter().chain(twin.as_ref()).filter(|d| d.text_bytes > 0) {
-        for passage in passages::of_document(tx, document.id)? {
-            if let Some(vector) = vectors::get(tx, passage.id, dim)? {
-                kept.insert(passage.fingerprint, vector);
-            }
-        }
-    }
-    Ok(kept)
 }
 
 /// Lists a file, or a folder that cannot be listed, as failed; what was searchable of it goes.

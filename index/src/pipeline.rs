@@ -20,7 +20,7 @@ use crate::jail::Jail;
 use crate::limits::{PENDING_BATCH, RESCAN_EVERY, WORKER_IDLE_MAX};
 use crate::progress::{Event, OnEvent, Tracker};
 use crate::scan::{Plan, Work, plan_path, plan_root};
-use crate::store::{documents, roots, state};
+use crate::store::{documents, queue, roots, state};
 use crate::types::{Kind, RootState, State};
 use crate::watch::{Changed, Inbox, Wake, Watch};
 
@@ -73,7 +73,7 @@ impl Indexer {
         on_event: OnEvent,
     ) -> Result<Self, Error> {
         if let Some(embedder) = &embedder {
-            index.use_embedder(embedder.as_ref())?;
+            index.use_embedder(embedder.as_ref(), false)?;
         }
         let inbox = Arc::new(Inbox::default());
         let tracker = Tracker::new(on_event);
@@ -94,12 +94,14 @@ impl Indexer {
         Ok(())
     }
 
-    /// Sets the embedder, or another one: everything is then cut and embedded anew, by and by.
+    /// Sets the embedder. If the index has vectors of another one, everything is embedded anew, by and by. With `serve_on`
+    /// the caller keeps that other one for its searches, and its vectors stay until all are made anew
+    /// ([`Index::serving_embedder`] tells which is needed); without, they are dropped at once.
     ///
     /// # Errors
     /// The embedder does not fit, or the store refuses.
-    pub fn set_embedder(&self, embedder: Arc<dyn Embedder>) -> Result<(), Error> {
-        self.shared.index.use_embedder(embedder.as_ref())?;
+    pub fn set_embedder(&self, embedder: Arc<dyn Embedder>, serve_on: bool) -> Result<(), Error> {
+        self.shared.index.use_embedder(embedder.as_ref(), serve_on)?;
         *self.shared.embedder.write().unwrap_or_else(PoisonError::into_inner) = Some(embedder);
         self.rescan();
         self.shared.tracker.more_to_embed();
@@ -403,7 +405,8 @@ impl Files {
             })?;
         }
         let all = plan.read.iter().chain(&plan.retry);
-        shared.tracker.add_files(all.clone().count() as u64, all.clone().map(|w| w.bytes).sum());
+        let waiting = || shared.embedder().map(|_| index.store().read(queue::waiting).unwrap_or_default());
+        shared.tracker.add_files(all.clone().count() as u64, all.clone().map(|w| w.bytes).sum(), waiting);
         for work in all {
             if !shared.inbox.may_go_on() {
                 return Ok(());

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::index::Index;
 use crate::pipeline::left;
+use crate::remaining::{Amounts, Rate};
+use crate::store::queue::{self, Waiting};
 use crate::types::{RootState, State};
 
 /// What the indexer tells.
@@ -50,26 +52,30 @@ pub type OnEvent = Box<dyn Fn(Event) + Send + Sync>;
 /// How far the indexer is since it last had nothing to do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
-    /// Files read and searchable by their words.
+    /// Files read and, where there is an embedder, embedded.
     pub files_done: u64,
     /// Files found to be read.
     pub files_total: u64,
-    /// Their bytes.
+    /// Their bytes: the share of the work that is done, as bytes of files.
     pub bytes_done: u64,
     /// Their bytes.
     pub bytes_total: u64,
     /// Passages embedded.
     pub passages_done: u64,
-    /// Passages embedded or waiting to be.
+    /// Passages embedded or waiting to be, of files that were read.
     pub passages_total: u64,
     /// The file being read.
     pub current: Option<PathBuf>,
-    /// Passages embedded in a second, over the whole run; 0 before the first.
-    pub passages_per_second: f64,
+    /// Time to the end as it went lately; none in the first second.
+    pub remaining: Option<Duration>,
 }
 
 /// Shortest time between two progress events: a person reads no faster.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Time between two looks at how much waits to be embedded, which reads a row for each document that does. In between, what
+/// was embedded is taken off.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Tracker {
     on_event: OnEvent,
@@ -78,7 +84,7 @@ pub(crate) struct Tracker {
 }
 
 struct Tracked {
-    progress: Progress,
+    run: Run,
     /// The file thread has work or has not started yet.
     files_busy: bool,
     /// The vector thread has work or has not looked yet.
@@ -87,19 +93,54 @@ struct Tracked {
     embed_again: bool,
     stop: bool,
     told: Option<Instant>,
-    embedding_since: Option<Instant>,
+}
+
+/// What was done since the indexer last had nothing to do.
+#[derive(Default)]
+struct Run {
+    files_read: u64,
+    files_total: u64,
+    passages_embedded: u64,
+    current: Option<PathBuf>,
+    amounts: Amounts,
+    reading: Rate,
+    embedding: Rate,
+    /// Documents and passages that wait for vectors, as last looked at.
+    waiting: Waiting,
+    looked: Option<Instant>,
+}
+
+impl Run {
+    fn progress(&self) -> Progress {
+        let bytes_total = self.amounts.files_total;
+        Progress {
+            files_done: self.files_read.saturating_sub(self.waiting.documents),
+            files_total: self.files_total,
+            bytes_done: (bytes_total as f64 * self.amounts.done()) as u64,
+            bytes_total,
+            passages_done: self.passages_embedded,
+            passages_total: self.passages_embedded + self.waiting.passages,
+            current: self.current.clone(),
+            remaining: self.amounts.remaining(&self.reading, &self.embedding),
+        }
+    }
+
+    fn look(&mut self, waiting: Waiting) {
+        self.waiting = waiting;
+        self.amounts.waiting = waiting.bytes;
+        self.looked = Some(Instant::now());
+    }
 }
 
 impl Tracker {
     pub(crate) fn new(on_event: OnEvent) -> Self {
         let state = Tracked {
-            progress: Progress::default(),
+            run: Run::default(),
             files_busy: true,
             vectors_busy: true,
             embed_again: true,
             stop: false,
             told: None,
-            embedding_since: None,
         };
         Self { on_event, state: Mutex::new(state), wake: Condvar::new() }
     }
@@ -131,7 +172,7 @@ impl Tracker {
         if due {
             state.told = Some(Instant::now());
         }
-        let told = due.then(|| state.progress.clone());
+        let told = due.then(|| state.run.progress());
         drop(state);
         if let Some(progress) = told {
             self.emit(Event::Progress(progress));
@@ -142,36 +183,56 @@ impl Tracker {
         self.lock().files_busy = true;
     }
 
-    pub(crate) fn add_files(&self, files: u64, bytes: u64) {
-        if files > 0 {
-            self.update(|s| {
-                s.files_busy = true;
-                s.progress.files_total += files;
-                s.progress.bytes_total += bytes;
-            });
+    /// Files were found to be read. `waiting` is what waits to be embedded already, none where there is no embedder; it is asked
+    /// for when a run begins.
+    pub(crate) fn add_files(&self, files: u64, bytes: u64, waiting: impl FnOnce() -> Option<Waiting>) {
+        if files == 0 {
+            return;
         }
+        let begins = self.lock().run.files_total == 0;
+        let waiting = begins.then(waiting).flatten();
+        self.update(|s| {
+            s.files_busy = true;
+            s.run.files_total += files;
+            s.run.amounts.files_total += bytes;
+            s.run.reading.begin(Instant::now());
+            if let Some(waiting) = waiting {
+                s.run.amounts.waited = waiting.bytes + s.run.amounts.embedded;
+                s.run.amounts.embeds = true;
+                s.run.look(waiting);
+                // Looked at again with the first batch: much was read by then.
+                s.run.looked = None;
+            }
+        });
     }
 
     pub(crate) fn file_started(&self, path: &Path) {
-        self.update(|s| s.progress.current = Some(path.to_owned()));
+        self.update(|s| s.run.current = Some(path.to_owned()));
     }
 
     pub(crate) fn file_done(&self, bytes: u64) {
         self.update(|s| {
-            s.progress.files_done += 1;
-            s.progress.bytes_done += bytes;
+            s.run.files_read += 1;
+            s.run.amounts.files_read += bytes;
+            s.run.reading.add(bytes, Instant::now());
         });
     }
 
-    pub(crate) fn embedded(&self, index: &Index, passages: u64) {
-        let waiting = index.counts().map_or(0, |c| c.unembedded);
+    /// A batch was embedded: so many passages, so many bytes.
+    pub(crate) fn embedded(&self, index: &Index, passages: u64, bytes: u64) {
+        let due = self.lock().run.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        let waiting = due.then(|| index.store().read(queue::waiting).ok()).flatten();
         self.update(|s| {
-            let since = *s.embedding_since.get_or_insert_with(Instant::now);
-            s.progress.passages_done += passages;
-            s.progress.passages_total = s.progress.passages_done + waiting;
-            let seconds = since.elapsed().as_secs_f64();
-            s.progress.passages_per_second =
-                if seconds > 0.0 { s.progress.passages_done as f64 / seconds } else { 0.0 };
+            s.run.passages_embedded += passages;
+            s.run.amounts.embedded += bytes;
+            s.run.amounts.embeds = true;
+            s.run.embedding.add(bytes, Instant::now());
+            if let Some(waiting) = waiting {
+                s.run.look(waiting);
+            } else {
+                s.run.waiting.passages = s.run.waiting.passages.saturating_sub(passages);
+                s.run.amounts.waiting = s.run.amounts.waiting.saturating_sub(bytes);
+            }
         });
     }
 
@@ -179,7 +240,7 @@ impl Tracker {
         let mut state = self.lock();
         state.embed_again = true;
         state.vectors_busy = true;
-        state.embedding_since.get_or_insert_with(Instant::now);
+        state.run.embedding.begin(Instant::now());
         drop(state);
         self.wake.notify_all();
     }
@@ -188,7 +249,7 @@ impl Tracker {
     pub(crate) fn files_quiet(&self) {
         let mut state = self.lock();
         state.files_busy = false;
-        state.progress.current = None;
+        state.run.current = None;
         self.idle_if_quiet(state);
     }
 
@@ -207,17 +268,16 @@ impl Tracker {
 
     fn idle_if_quiet(&self, mut state: MutexGuard<'_, Tracked>) {
         let idle = !state.files_busy && !state.vectors_busy;
-        let last = std::mem::take(&mut state.progress);
-        let had_work = last.files_total > 0 || last.passages_done > 0;
-        if idle {
-            state.embedding_since = None;
+        let had_work = state.run.files_total > 0 || state.run.passages_embedded > 0;
+        let last = idle.then(|| {
             state.told = None;
-        } else {
-            state.progress = last.clone();
-        }
+            let mut run = std::mem::take(&mut state.run);
+            run.look(Waiting::default());
+            run.progress()
+        });
         drop(state);
         self.wake.notify_all();
-        if idle && had_work {
+        if let Some(last) = last.filter(|_| had_work) {
             self.emit(Event::Progress(last));
             self.emit(Event::Idle);
         }

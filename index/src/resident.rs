@@ -39,6 +39,8 @@ pub(crate) enum Change {
     ResetVectors {
         dim: usize,
     },
+    /// Another embedder, whose vectors are all there: who commits reads the table anew.
+    Reload,
 }
 
 /// What a filter asks of a document.
@@ -143,6 +145,7 @@ impl Resident {
                 Change::SetVector { passage_id, vector } => self.set_vector(passage_id, &vector),
                 Change::RemoveDocument { id } => self.remove_document(id),
                 Change::ResetVectors { dim } => self.reset_vectors(dim),
+                Change::Reload => {}
             }
         }
         self.generation = generation;

@@ -274,22 +274,6 @@ pub(crate) fn set_stamp(connection: &Connection, id: i64, stamp: Stamp, state: S
     Ok(())
 }
 
-/// Counts down what still lacks a vector; the last one makes the document indexed. Gives its path when it became so.
-pub(crate) fn embedded(connection: &Connection, id: i64, by: i64, now: i64) -> Result<Option<PathBuf>, Error> {
-    let sql = "UPDATE documents SET unembedded = max(0, unembedded - ?2),
-                   since = CASE WHEN unembedded <= ?2 AND state = ?4 AND NOT stale THEN ?5 ELSE since END,
-                   state = CASE WHEN unembedded <= ?2 AND state = ?4 AND NOT stale THEN ?3 ELSE state END
-               WHERE id = ?1 RETURNING path, state";
-    let mut statement = connection.prepare_cached(sql).doing("store a document")?;
-    let row: Option<(Vec<u8>, i64)> = statement
-        .query_row(params![id, by, State::Indexed.number(), State::Pending.number(), now], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()
-        .doing("store a document")?;
-    Ok(row.filter(|(_, state)| *state == i64::from(State::Indexed.number())).map(|(path, _)| path_of(path)))
-}
-
 pub(crate) fn delete(connection: &Connection, id: i64) -> Result<(), Error> {
     connection
         .prepare_cached("DELETE FROM documents WHERE id = ?1")
@@ -311,13 +295,6 @@ pub(crate) fn any_locked(connection: &Connection) -> Result<bool, Error> {
     let sql = format!("SELECT EXISTS (SELECT 1 FROM documents WHERE state = {})", State::Locked.number());
     let mut query = connection.prepare_cached(&sql).doing("look for locked files")?;
     query.query_row([], |row| row.get(0)).doing("look for locked files")
-}
-
-/// Everything is to be cut and embedded anew: the embedder is another one.
-pub(crate) fn reset_vectors(connection: &Connection) -> Result<(), Error> {
-    let sql = "UPDATE documents SET unembedded = passages, state = CASE WHEN state = ?1 AND passages > 0 THEN ?2 ELSE state END";
-    connection.execute(sql, params![State::Indexed.number(), State::Pending.number()]).doing("reset its vectors")?;
-    Ok(())
 }
 
 pub(crate) fn list(connection: &Connection, query: &FilesQuery) -> Result<Vec<FileInfo>, Error> {
@@ -370,14 +347,6 @@ pub(crate) fn counts(connection: &Connection) -> Result<Counts, Error> {
         } += files;
     }
     Ok(counts)
-}
-
-/// Documents that still lack vectors, the latest change first. Those that are about to be cut anew wait for that.
-pub(crate) fn unembedded(connection: &Connection, epoch: i64, limit: usize) -> Result<Vec<i64>, Error> {
-    let sql = "SELECT id FROM documents WHERE unembedded > 0 AND epoch = ?2 AND NOT stale ORDER BY since DESC LIMIT ?1";
-    let mut statement = connection.prepare_cached(sql).doing("list what is to be embedded")?;
-    let rows = statement.query_map(params![count(limit), epoch], |row| row.get(0));
-    rows.and_then(Iterator::collect).doing("list what is to be embedded")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_parts.sql"),
     include_str!("migrations/0003_verdicts.sql"),
     include_str!("migrations/0004_size.sql"),
+    include_str!("migrations/0005_embedders.sql"),
 ];
 
 /// Brings the schema up to date; does nothing when it is.
@@ -77,7 +78,8 @@ mod tests {
         assert!(!outdated("/r/a.txt") && outdated("/r/b.pdf"));
         assert!(crate::store::passages::by_id(&connection, 1).unwrap().is_some());
         assert!(crate::store::parts::at(&connection, 1, 0).unwrap().is_empty());
-        let vector = crate::store::vectors::get(&connection, 1, 2).unwrap().unwrap();
+        let vector =
+            crate::store::vectors::get(&connection, crate::store::vectors::Of::Serving, 1, 2).unwrap().unwrap();
         assert_eq!((vector.scale, vector.bytes), (1.0, vec![127, 1]));
         // Found by the whole hash, through an index that holds its beginning.
         let twin = |hash: &[u8]| crate::store::documents::by_hash(&connection, hash, Path::new("/r/b.pdf")).unwrap();

@@ -6,6 +6,7 @@ pub(crate) mod fulltext;
 mod migrate;
 pub(crate) mod parts;
 pub(crate) mod passages;
+pub(crate) mod queue;
 pub(crate) mod roots;
 pub(crate) mod state;
 pub(crate) mod text;
@@ -34,8 +35,9 @@ const LOG_BYTES_MAX: u64 = 8 << 20;
 /// The open database.
 pub(crate) struct Store {
     dir: PathBuf,
-    writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
+    /// Closed after the readers: the last to go puts the log away, and they may not.
+    writer: Mutex<Connection>,
     /// Held for as long as the store is open: no second process writes.
     _lock: File,
 }

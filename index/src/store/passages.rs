@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::vectors::Of;
 use crate::error::{Doing, Error};
 
 /// A row.
@@ -73,11 +74,17 @@ pub(crate) fn of_document(connection: &Connection, document_id: i64) -> Result<V
     rows.and_then(Iterator::collect).doing("list passages")
 }
 
-/// Passages of a document that have no vector, in the order of its text.
-pub(crate) fn unembedded(connection: &Connection, document_id: i64, limit: usize) -> Result<Vec<Passage>, Error> {
+/// Passages of a document that have no vector of that kind, in the order of its text.
+pub(crate) fn unembedded(
+    connection: &Connection,
+    of: Of,
+    document_id: i64,
+    limit: usize,
+) -> Result<Vec<Passage>, Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM passages WHERE document_id = ?1
-           AND NOT EXISTS (SELECT 1 FROM vectors WHERE passage_id = passages.id) ORDER BY id LIMIT ?2"
+           AND NOT EXISTS (SELECT 1 FROM {} v WHERE v.passage_id = passages.id) ORDER BY id LIMIT ?2",
+        of.table()
     );
     let mut query = connection.prepare_cached(&sql).doing("list passages")?;
     let rows = query.query_map(params![document_id, i64::try_from(limit).unwrap_or(i64::MAX)], passage);

@@ -8,6 +8,9 @@ pub(crate) const GENERATION: &str = "generation";
 pub(crate) const EPOCH: &str = "epoch";
 pub(crate) const EMBEDDER: &str = "embedder";
 pub(crate) const DIMENSIONS: &str = "dimensions";
+/// The embedder that takes over once every passage has a vector of it.
+pub(crate) const COMING_EMBEDDER: &str = "coming_embedder";
+pub(crate) const COMING_DIMENSIONS: &str = "coming_dimensions";
 pub(crate) const TERMS_VERSION: &str = "terms";
 /// Which passwords locked files were last tried with.
 pub(crate) const PASSWORDS: &str = "passwords";
@@ -30,6 +33,11 @@ pub(crate) fn set(connection: &Connection, key: &str, value: impl rusqlite::ToSq
         .prepare_cached("INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")
         .and_then(|mut s| s.execute(params![key, value]))
         .doing("store its state")?;
+    Ok(())
+}
+
+pub(crate) fn unset(connection: &Connection, key: &str) -> Result<(), Error> {
+    connection.execute("DELETE FROM state WHERE key = ?1", [key]).doing("store its state")?;
     Ok(())
 }
 

@@ -43,17 +43,39 @@ impl Quantized {
     }
 }
 
-pub(crate) fn put(connection: &Connection, passage_id: i64, vector: &Quantized) -> Result<(), Error> {
+/// Whose vectors: each kind has a table of its own, of the same form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// The embedder that searches use.
+    Serving,
+    /// The one that takes over once every passage has a vector of it.
+    Coming,
+}
+
+impl Of {
+    pub(crate) const ALL: [Self; 2] = [Self::Serving, Self::Coming];
+
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Self::Serving => "vectors",
+            Self::Coming => "coming_vectors",
+        }
+    }
+}
+
+pub(crate) fn put(connection: &Connection, of: Of, passage_id: i64, vector: &Quantized) -> Result<(), Error> {
+    let sql = format!(
+        "INSERT INTO {} (passage_id, data) VALUES (?1, ?2) ON CONFLICT (passage_id) DO UPDATE SET data = ?2",
+        of.table()
+    );
     connection
-        .prepare_cached(
-            "INSERT INTO vectors (passage_id, data) VALUES (?1, ?2) ON CONFLICT (passage_id) DO UPDATE SET data = ?2",
-        )
+        .prepare_cached(&sql)
         .and_then(|mut s| s.execute(params![passage_id, vector.to_blob()]))
         .doing("store a vector")?;
     Ok(())
 }
 
-/// Calls `f` with every vector of that dimension, in the order of the file.
+/// Calls `f` with every vector of that dimension that serves, in the order of the file.
 pub(crate) fn each(connection: &Connection, dim: usize, mut f: impl FnMut(i64, Quantized)) -> Result<(), Error> {
     let mut query = connection.prepare("SELECT passage_id, data FROM vectors ORDER BY id").doing("load its vectors")?;
     let mut rows = query.query([]).doing("load its vectors")?;
@@ -66,30 +88,41 @@ pub(crate) fn each(connection: &Connection, dim: usize, mut f: impl FnMut(i64, Q
     Ok(())
 }
 
-pub(crate) fn get(connection: &Connection, passage_id: i64, dim: usize) -> Result<Option<Quantized>, Error> {
-    let mut query =
-        connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
-    let blob: Option<Vec<u8>> = query.query_row([passage_id], |row| row.get(0)).optional().doing("read a vector")?;
-    Ok(blob.and_then(|b| Quantized::from_blob(&b, dim)))
-}
-
-/// The stored blob, for the proof that it is gone.
-pub(crate) fn raw(connection: &Connection, passage_id: i64) -> Result<Option<Vec<u8>>, Error> {
-    let mut query =
-        connection.prepare_cached("SELECT data FROM vectors WHERE passage_id = ?1").doing("read a vector")?;
+/// The stored blob.
+pub(crate) fn raw(connection: &Connection, of: Of, passage_id: i64) -> Result<Option<Vec<u8>>, Error> {
+    let sql = format!("SELECT data FROM {} WHERE passage_id = ?1", of.table());
+    let mut query = connection.prepare_cached(&sql).doing("read a vector")?;
     query.query_row([passage_id], |row| row.get(0)).optional().doing("read a vector")
 }
 
-pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<usize, Error> {
-    connection
-        .prepare_cached("DELETE FROM vectors WHERE passage_id IN (SELECT id FROM passages WHERE document_id = ?1)")
-        .and_then(|mut s| s.execute([document_id]))
-        .doing("remove vectors")
+pub(crate) fn get(connection: &Connection, of: Of, passage_id: i64, dim: usize) -> Result<Option<Quantized>, Error> {
+    Ok(raw(connection, of, passage_id)?.and_then(|blob| Quantized::from_blob(&blob, dim)))
 }
 
-pub(crate) fn delete_all(connection: &Connection) -> Result<(), Error> {
-    connection.execute("DELETE FROM vectors", []).doing("remove vectors")?;
+/// Removes a document's vectors of both kinds.
+pub(crate) fn delete_of(connection: &Connection, document_id: i64) -> Result<(), Error> {
+    for of in Of::ALL {
+        let sql =
+            format!("DELETE FROM {} WHERE passage_id IN (SELECT id FROM passages WHERE document_id = ?1)", of.table());
+        connection.prepare_cached(&sql).and_then(|mut s| s.execute([document_id])).doing("remove vectors")?;
+    }
     Ok(())
+}
+
+pub(crate) fn delete_all(connection: &Connection, of: Of) -> Result<(), Error> {
+    connection.execute(&format!("DELETE FROM {}", of.table()), []).doing("remove vectors")?;
+    Ok(())
+}
+
+/// The coming vectors become those that serve, and there are none to come.
+pub(crate) fn take_over(connection: &Connection) -> Result<(), Error> {
+    connection
+        .execute_batch(
+            "DELETE FROM vectors;
+             INSERT INTO vectors (passage_id, data) SELECT passage_id, data FROM coming_vectors ORDER BY id;
+             DELETE FROM coming_vectors;",
+        )
+        .doing("change the embedder")
 }
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Words {
     pub name: &'static str,
     pub dim: usize,
+    /// Words that a passage may have.
+    pub window: usize,
+    /// How long a batch takes.
+    pub delay: Duration,
     /// Texts embedded so far.
     pub embedded: AtomicUsize,
 }
@@ -26,7 +30,11 @@ impl Words {
     }
 
     pub fn named(name: &'static str, dim: usize) -> Arc<Self> {
-        Arc::new(Self { name, dim, embedded: AtomicUsize::new(0) })
+        Self::with_window(name, dim, 256)
+    }
+
+    pub fn with_window(name: &'static str, dim: usize, window: usize) -> Arc<Self> {
+        Arc::new(Self { name, dim, window, delay: Duration::ZERO, embedded: AtomicUsize::new(0) })
     }
 
     fn vector(&self, text: &str) -> Vec<f32> {
@@ -51,7 +59,7 @@ impl Embedder for Words {
     }
 
     fn max_tokens(&self) -> usize {
-        256
+        self.window
     }
 
     fn count_tokens(&self, text: &str) -> usize {
@@ -59,6 +67,7 @@ impl Embedder for Words {
     }
 
     fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        std::thread::sleep(self.delay);
         self.embedded.fetch_add(texts.len(), Ordering::Relaxed);
         if texts.iter().any(|t| t.contains("unembeddable")) {
             return Err(EmbedError::Failed { message: "this text is refused".into(), source: None });

@@ -9,6 +9,7 @@
 //! - `searching`: modes, filters, languages, embedders that change
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
+mod embedders;
 mod folders;
 mod follow;
 mod forgetting;

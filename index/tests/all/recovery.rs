@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use satchel_index::{Error, FilesQuery, Index, Indexer, Mode, State};
+use satchel_index::{Embedder, Error, FilesQuery, Index, Indexer, Mode, Query, State};
 
 use crate::harness::{Bench, PATIENCE, Rng, Words, jail};
 
 const CHILD: &str = "SATCHEL_INDEX_TEST_CHILD";
 const FILES: usize = 150;
+/// Set where the child changes to another embedder.
+const CHANGE: &str = "SATCHEL_INDEX_TEST_CHANGE";
 
 /// Not a test by itself: the process that is killed. It indexes the folder it is given.
 #[test]
@@ -22,7 +24,15 @@ fn child_indexes() {
         // The parent reads this to kill in the midst of work.
         let _ = writeln!(std::io::stderr(), "{event:?}");
     };
-    let indexer = Indexer::start(index, jail(), Some(Words::new()), Box::new(told)).unwrap();
+    let changes = std::env::var(CHANGE).is_ok();
+    let first = (!changes).then(|| Words::new() as Arc<dyn Embedder>);
+    let indexer = Indexer::start(index, jail(), first, Box::new(told)).unwrap();
+    if changes {
+        // Slow enough to be killed in the midst of it.
+        let slow =
+            Words { delay: Duration::from_millis(10), ..Arc::into_inner(Words::named("new words", 96)).unwrap() };
+        indexer.set_embedder(Arc::new(slow), true).unwrap();
+    }
     assert!(indexer.wait_idle(PATIENCE));
     let _ = writeln!(std::io::stderr(), "done");
     // Killed here at the latest.
@@ -86,6 +96,50 @@ fn killed_at_random_instants() {
     bench.start();
     assert_eq!(bench.embedder.embedded.load(Ordering::Relaxed), before);
     assert_eq!(bench.index.counts().unwrap().generation, generation);
+}
+
+#[test]
+fn killed_while_the_embedder_changes() {
+    let mut bench = Bench::new();
+    for i in 0..FILES {
+        bench.write(&format!("f{i}.md"), format!("a capybara swims in river {i}. {}", "It goes on. ".repeat(i % 40)));
+    }
+    bench.start();
+    bench.stop();
+    let Bench { dir, index, embedder: old, .. } = bench;
+    drop(index);
+    let new = Words::named("new words", 96);
+    let found = |index: &Index, embedder: &Words| {
+        let query = Query { mode: Mode::Vector, ..Query::new("capybara", 1000) };
+        index.search(&query, Some(embedder)).unwrap().hits.len()
+    };
+    let (mut rng, mut between) = (Rng(17), 0);
+    for round in 0..30 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "recovery::child_indexes", "--nocapture"])
+            .env(CHILD, dir.path())
+            .env(CHANGE, "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::park_timeout(Duration::from_millis(5 + rng.below(100) as u64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let index = Index::open(&dir.path().join("index")).unwrap();
+        let (by_old, by_new) = (found(&index, &old), found(&index, &new));
+        assert_eq!(by_old.max(by_new), FILES, "round {round}: neither serves");
+        assert_eq!(by_old.min(by_new), 0, "round {round}: both serve");
+        let left = index.counts().unwrap().unembedded;
+        between += usize::from(left > 0 && left < FILES as u64);
+    }
+    assert!(between > 0, "it was never killed in the midst of it");
+    let index = Index::open(&dir.path().join("index")).unwrap();
+    let indexer = Indexer::start(index.clone(), jail(), None, Box::new(|_| {})).unwrap();
+    indexer.set_embedder(new.clone(), true).unwrap();
+    assert!(indexer.wait_idle(PATIENCE));
+    assert_eq!((found(&index, &old), found(&index, &new)), (0, FILES));
+    assert_eq!((index.counts().unwrap().unembedded, index.counts().unwrap().indexed), (0, FILES as u64));
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn an_embedder_may_come_late_and_change() {
         bench.index.search(&Query { mode: Mode::Vector, ..Query::new("x", 1) }, None),
         Err(Error::NoEmbedder)
     ));
-    indexer.set_embedder(bench.embedder.clone()).unwrap();
+    indexer.set_embedder(bench.embedder.clone(), false).unwrap();
     bench.indexer = Some(indexer);
     bench.until("vectors came", |b| {
         b.find_by("capybara", Mode::Vector) == ["a.txt"] && b.state("a.txt") == Some(State::Indexed)
@@ -174,7 +174,7 @@ fn an_embedder_may_come_late_and_change() {
     };
     assert_eq!(by_other(&bench), 0, "vectors of two models never mix");
     let as_embedder: Arc<dyn Embedder> = other.clone();
-    bench.indexer.as_ref().unwrap().set_embedder(as_embedder).unwrap();
+    bench.indexer.as_ref().unwrap().set_embedder(as_embedder, false).unwrap();
     bench.until("the other model's vectors came", |b| by_other(b) == 1);
     assert!(bench.find_by("capybara", Mode::Vector).is_empty(), "the first model's vectors are gone");
     assert_eq!(bench.find("capybara"), ["a.txt"]);
