@@ -1,11 +1,13 @@
 //! The embedder, and the one before while it still serves.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use satchel_index::Embedder as _;
 use satchel_ipc::ErrorBody;
 
 use super::{App, Slot, file_mark, invalid, lock};
+use crate::memory;
 use crate::translate;
 use crate::vectors::Vectors;
 
@@ -64,17 +66,26 @@ impl App {
             .map_err(|e| invalid(&choice.name, &e))
     }
 
-    /// Opens the embedder that the index's vectors are of, if it is another one than that of this name and still there: it
-    /// serves until the other has embedded everything, and while that is being fetched.
+    /// Opens the embedder that the index's vectors are of, if it is another one than that of this name, still there, and
+    /// within the memory promise: it serves until the other has embedded everything, and while that is being fetched.
     fn open_outgoing(&self, new: &str) {
         let Some(id) = self.embedder_of_index() else { return };
         let Some((name, _)) = id.rsplit_once(':').filter(|(name, _)| *name != new) else { return };
-        let opened = self.store.resolve(name).ok().and_then(|path| {
+        let found = self.store.resolve(name).ok().filter(|path| self.room_for_both(path, new));
+        let opened = found.and_then(|path| {
             let hash = self.store.record(name).map_or_else(|| file_mark(&path), |r| r.sha256);
             Vectors::open(&path, name, &hash, Arc::clone(&self.pool), Arc::clone(&self.gate)).ok()
         });
         // Another file of that name makes other vectors.
         lock(&self.models).outgoing = opened.filter(|old| old.id() == id).map(Arc::new);
+    }
+
+    /// Whether the memory promise leaves room for two embedders at once; weights are most of what one takes.
+    fn room_for_both(&self, old: &Path, new: &str) -> bool {
+        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
+        let both = bytes(old) + self.store.resolve(new).map_or(0, |path| bytes(&path));
+        let needs = memory::usage().resident + self.jail.memory_max() + both;
+        self.args.budget.is_none_or(|budget| needs <= budget)
     }
 
     /// The embedder that the index has vectors of.

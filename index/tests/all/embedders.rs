@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use satchel_index::{Embedder, Index, Mode, Query, State};
 
 use crate::harness::{Bench, Rng, Words, jail};
 
 fn hits(index: &Index, words: &str, embedder: &dyn Embedder) -> usize {
-    let query = Query { mode: Mode::Vector, ..Query::new(words, 50) };
+    let query = Query { mode: Mode::Vector, ..Query::new(words, 1000) };
     index.search(&query, Some(embedder)).unwrap().hits.len()
 }
 
@@ -126,6 +127,23 @@ fn back_to_the_old_one_costs_nothing() {
     bench.settle();
     assert_eq!((hits(&bench.index, "capybara", old.as_ref()), old.embedded.load(Ordering::Relaxed)), (5, 5));
     assert_eq!((bench.index.counts().unwrap().indexed, new.embedded.load(Ordering::Relaxed)), (5, 0));
+}
+
+#[test]
+fn back_to_the_old_one_half_way_embeds_what_it_lacks() {
+    const FILES: usize = 60;
+    let bench = filled(FILES);
+    let old = Arc::clone(&bench.embedder);
+    let slow = Words { delay: Duration::from_millis(30), ..Arc::into_inner(Words::named("new words", 96)).unwrap() };
+    change_to(&bench, &Arc::new(slow), true);
+    bench.write("later.txt", "a later capybara");
+    bench.until("the later file is embedded with the new one", |b| b.state("later.txt") == Some(State::Indexed));
+    change_to(&bench, &old, true);
+    bench.until("the later file is there", |b| hits(&b.index, "capybara", old.as_ref()) == FILES + 1);
+    bench.settle();
+    let counts = bench.index.counts().unwrap();
+    assert_eq!((counts.indexed, counts.unembedded), (FILES as u64 + 1, 0));
+    assert_eq!(bench.index.serving_embedder().unwrap().as_deref(), Some("words"));
 }
 
 #[test]
