@@ -69,6 +69,32 @@ fn phrases_beginnings_and_slips_are_understood_over_the_socket() {
 }
 
 #[test]
+fn that_nothing_is_relevant_is_told_and_costs_no_answer() {
+    let home = Home::new();
+    home.write(
+        "flat.md",
+        "# Lease\n\nThe landlord repairs the boiler. The notice period for the flat is three months.\n",
+    );
+    let daemon = home.daemon();
+    daemon.settled();
+    let best = |query: &str| -> f64 {
+        let reply = daemon.post("/v1/search", json!({"query": query}));
+        let hits = reply["hits"].as_array().unwrap().iter();
+        hits.map(|h| h["relevance"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    let about = best("how long is the notice period of the flat?");
+    let other = best("which team won the football world cup in 1998?");
+    assert!(about > 0.5 && other < 0.05, "{about} {other}");
+    let asked = daemon.post("/v1/ask", json!({"question": "Which team won the football world cup in 1998?"}));
+    assert_eq!(asked["abstained"], json!(true), "{asked}");
+    assert_eq!(asked["timings"]["prompt_tokens"], json!(0), "{asked}");
+    let told = home.run(["search", "which team won the football world cup in 1998?"]).ok();
+    assert!(told.err.contains("nothing found seems to be about this"), "{}", told.err);
+    let quiet = home.run(["search", "notice period of the flat"]).ok();
+    assert!(!quiet.err.contains("nothing found"), "{}", quiet.err);
+}
+
+#[test]
 fn whatever_is_asked_gets_an_answer_or_one_clear_error() {
     let home = Home::new();
     home.write("a.md", "A badger (Meles meles) digs; 'setts' -- its burrows -- are old.\n");

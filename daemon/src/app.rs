@@ -277,16 +277,6 @@ impl App {
         all
     }
 
-    /// Cosine below which no passage is close to a question. It depends on the embedder: e5's cosines crowd near 0.8,
-    /// MiniLM's spread around 0.
-    pub fn similarity_floor(&self) -> f32 {
-        match self.vectors_for_search() {
-            Some(v) if v.name().contains("e5") => 0.76,
-            Some(_) => 0.15,
-            None => f32::NEG_INFINITY,
-        }
-    }
-
     /// The embedder, once it is there.
     pub fn vectors_if_ready(&self) -> Option<Arc<Vectors>> {
         lock(&self.models).embedder.ready()

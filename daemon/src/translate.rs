@@ -25,6 +25,7 @@ pub fn hit(h: &index::Hit) -> wire::Hit {
         score: f64::from(h.score),
         similarity: h.similarity.map(f64::from),
         coverage: h.coverage.map(f64::from),
+        relevance: h.relevance.map(f64::from),
         text: h.text.clone(),
     }
 }

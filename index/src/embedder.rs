@@ -1,5 +1,7 @@
 //! What the index needs from an embedding model. The index never sees the model itself.
 
+use crate::relevance::Calibration;
+
 /// An embedding model behind a plain interface.
 pub trait Embedder: Send + Sync {
     /// The model's name and hash. When it changes, everything is embedded anew; vectors of two models never mix.
@@ -10,6 +12,10 @@ pub trait Embedder: Send + Sync {
     fn max_tokens(&self) -> usize;
     /// Tokens of a text, as the model counts them.
     fn count_tokens(&self, text: &str) -> usize;
+    /// What its cosines say of relevance, where that was measured.
+    fn calibration(&self) -> Option<Calibration> {
+        None
+    }
     /// Unit-length vectors of the passages, in their order. May block while an answer is being generated.
     ///
     /// # Errors

@@ -11,8 +11,10 @@ use crate::embedder::{Embedder, check_vector};
 use crate::error::{Doing, Error};
 use crate::extract::{PartKind, floor_boundary};
 use crate::graph::Graph;
+use crate::language::Language;
 use crate::limits::{FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, TIGHTEN_BATCH};
 use crate::phrase::Phrases;
+use crate::relevance::{Calibration, relevance};
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
 use crate::store::{Store, documents, fulltext, parts, passages, roots, state, text};
@@ -298,7 +300,13 @@ impl Index {
                 (Mode::Vector, _) => by_vector,
                 _ => found.ranked.clone(),
             };
-            let scores = Scores { by_words: &found, query: vector.as_deref(), resident: &resident };
+            let scores = Scores {
+                by_words: &found,
+                query: vector.as_deref(),
+                resident: &resident,
+                calibration: embedder.and_then(Embedder::calibration),
+                language: Language::guess(words),
+            };
             let hits = ranked.iter().take(k).filter_map(|r| hit(c, *r, &scores).transpose());
             Ok((hits.collect::<Result<Vec<Hit>, Error>>()?, generation))
         })?;
@@ -371,6 +379,9 @@ struct Scores<'a> {
     by_words: &'a lexical::Found,
     query: Option<&'a [f32]>,
     resident: &'a Resident,
+    calibration: Option<Calibration>,
+    /// Of the query.
+    language: Option<Language>,
 }
 
 fn hit(connection: &Connection, ranked: Ranked, scores: &Scores<'_>) -> Result<Option<Hit>, Error> {
@@ -382,6 +393,8 @@ fn hit(connection: &Connection, ranked: Ranked, scores: &Scores<'_>) -> Result<O
         let (scale, bytes) = scores.resident.vector(ranked.slot)?;
         Some(crate::dot::dot_f32(query, scale, bytes))
     });
+    let foreign = scores.language.is_none_or(|asked| scores.resident.language(ranked.slot) != Some(asked));
+    hit.relevance = relevance(scores.calibration.as_ref(), hit.similarity, hit.coverage, foreign);
     Ok(Some(hit))
 }
 
@@ -417,6 +430,7 @@ fn load_hit(connection: &Connection, passage_id: i64) -> Result<Option<Hit>, Err
         lexical: None,
         similarity: None,
         coverage: None,
+        relevance: None,
         text,
     }))
 }

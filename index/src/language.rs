@@ -4,47 +4,74 @@ use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 use crate::extract::floor_boundary;
 
-/// A language with a stemmer. The numbers are stored.
+/// A language that texts are told by. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Language(u8);
 
-/// whatlang's code, the stemmer, and the script whose words it is for. The place is the number stored, so new ones go to the
+/// whatlang's code, and the stemmer with the script whose words it is for. The place is the number stored, so new ones go to the
 /// end. The first of a script is taken where the language is in doubt.
-const KNOWN: &[(&str, Algorithm, Script)] = &[
-    ("eng", Algorithm::English, Script::Latin),
-    ("deu", Algorithm::German, Script::Latin),
-    ("fra", Algorithm::French, Script::Latin),
-    ("spa", Algorithm::Spanish, Script::Latin),
-    ("ita", Algorithm::Italian, Script::Latin),
-    ("por", Algorithm::Portuguese, Script::Latin),
-    ("nld", Algorithm::Dutch, Script::Latin),
-    ("swe", Algorithm::Swedish, Script::Latin),
-    ("dan", Algorithm::Danish, Script::Latin),
-    ("nob", Algorithm::Norwegian, Script::Latin),
-    ("fin", Algorithm::Finnish, Script::Latin),
-    ("hun", Algorithm::Hungarian, Script::Latin),
-    ("ron", Algorithm::Romanian, Script::Latin),
-    ("tur", Algorithm::Turkish, Script::Latin),
-    ("rus", Algorithm::Russian, Script::Cyrillic),
-    ("ell", Algorithm::Greek, Script::Greek),
-    ("ara", Algorithm::Arabic, Script::Arabic),
-    ("tam", Algorithm::Tamil, Script::Tamil),
-    ("hin", Algorithm::Hindi, Script::Devanagari),
-    ("hye", Algorithm::Armenian, Script::Armenian),
-    ("yid", Algorithm::Yiddish, Script::Hebrew),
-    ("ukr", Algorithm::Ukrainian, Script::Cyrillic),
-    ("pes", Algorithm::Persian, Script::Arabic),
-    ("nep", Algorithm::Nepali, Script::Devanagari),
-    ("pol", Algorithm::Polish, Script::Latin),
-    ("ces", Algorithm::Czech, Script::Latin),
-    ("cat", Algorithm::Catalan, Script::Latin),
-    ("est", Algorithm::Estonian, Script::Latin),
-    ("lit", Algorithm::Lithuanian, Script::Latin),
-    ("ind", Algorithm::Indonesian, Script::Latin),
+const KNOWN: &[(&str, Option<(Algorithm, Script)>)] = &[
+    ("eng", Some((Algorithm::English, Script::Latin))),
+    ("deu", Some((Algorithm::German, Script::Latin))),
+    ("fra", Some((Algorithm::French, Script::Latin))),
+    ("spa", Some((Algorithm::Spanish, Script::Latin))),
+    ("ita", Some((Algorithm::Italian, Script::Latin))),
+    ("por", Some((Algorithm::Portuguese, Script::Latin))),
+    ("nld", Some((Algorithm::Dutch, Script::Latin))),
+    ("swe", Some((Algorithm::Swedish, Script::Latin))),
+    ("dan", Some((Algorithm::Danish, Script::Latin))),
+    ("nob", Some((Algorithm::Norwegian, Script::Latin))),
+    ("fin", Some((Algorithm::Finnish, Script::Latin))),
+    ("hun", Some((Algorithm::Hungarian, Script::Latin))),
+    ("ron", Some((Algorithm::Romanian, Script::Latin))),
+    ("tur", Some((Algorithm::Turkish, Script::Latin))),
+    ("rus", Some((Algorithm::Russian, Script::Cyrillic))),
+    ("ell", Some((Algorithm::Greek, Script::Greek))),
+    ("ara", Some((Algorithm::Arabic, Script::Arabic))),
+    ("tam", Some((Algorithm::Tamil, Script::Tamil))),
+    ("hin", Some((Algorithm::Hindi, Script::Devanagari))),
+    ("hye", Some((Algorithm::Armenian, Script::Armenian))),
+    ("yid", Some((Algorithm::Yiddish, Script::Hebrew))),
+    ("ukr", Some((Algorithm::Ukrainian, Script::Cyrillic))),
+    ("pes", Some((Algorithm::Persian, Script::Arabic))),
+    ("nep", Some((Algorithm::Nepali, Script::Devanagari))),
+    ("pol", Some((Algorithm::Polish, Script::Latin))),
+    ("ces", Some((Algorithm::Czech, Script::Latin))),
+    ("cat", Some((Algorithm::Catalan, Script::Latin))),
+    ("est", Some((Algorithm::Estonian, Script::Latin))),
+    ("lit", Some((Algorithm::Lithuanian, Script::Latin))),
+    ("ind", Some((Algorithm::Indonesian, Script::Latin))),
+    ("cmn", None),
+    ("jpn", None),
+    ("kor", None),
+    ("tha", None),
+    ("vie", None),
+    ("heb", None),
+    ("ben", None),
+    ("mar", None),
+    ("bul", None),
+    ("bel", None),
+    ("mkd", None),
+    ("srp", None),
+    ("hrv", None),
+    ("slv", None),
+    ("slk", None),
+    ("lav", None),
+    ("kat", None),
+    ("tel", None),
+    ("mal", None),
+    ("kan", None),
+    ("guj", None),
+    ("pan", None),
+    ("urd", None),
+    ("mya", None),
+    ("khm", None),
+    ("tgl", None),
+    ("epo", None),
 ];
 
 /// A script whose words are stemmed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
     Latin,
     Cyrillic,
@@ -76,12 +103,20 @@ impl Language {
     /// Also stands for a language that is in doubt.
     pub(crate) const ENGLISH: Self = Self(0);
 
-    /// The language of a text, by its beginning.
+    /// The language of a document, by its beginning.
     pub(crate) fn of(text: &str) -> Self {
-        let sample = &text[..floor_boundary(text, 4096)];
-        let code = whatlang::detect(sample).filter(whatlang::Info::is_reliable).map(|info| info.lang().code());
-        let at = code.and_then(|code| KNOWN.iter().position(|(known, ..)| *known == code));
-        at.and_then(|at| u8::try_from(at).ok()).map_or(Self::ENGLISH, Self)
+        let found = detect(text).filter(whatlang::Info::is_reliable);
+        found.and_then(|info| Self::known(info.lang())).unwrap_or(Self::ENGLISH)
+    }
+
+    /// The language of a query, which may be too short to be sure.
+    pub(crate) fn guess(query: &str) -> Option<Self> {
+        detect(query).and_then(|info| Self::known(info.lang()))
+    }
+
+    fn known(found: whatlang::Lang) -> Option<Self> {
+        let at = KNOWN.iter().position(|(code, _)| *code == found.code())?;
+        u8::try_from(at).ok().map(Self)
     }
 
     pub(crate) fn number(self) -> i64 {
@@ -93,6 +128,10 @@ impl Language {
     }
 }
 
+fn detect(text: &str) -> Option<whatlang::Info> {
+    whatlang::detect(&text[..floor_boundary(text, 4096)])
+}
+
 /// The stem of a lower-case word in a text of this language. A word of another script is stemmed as that script's own; a
 /// word with digits, or of a script without a stemmer, stays as it is.
 pub(crate) fn stem(word: &str, language: Language) -> String {
@@ -101,10 +140,16 @@ pub(crate) fn stem(word: &str, language: Language) -> String {
     let at = match script {
         None => return word.to_owned(),
         _ if word.chars().any(char::is_numeric) => return word.to_owned(),
-        Some(script) if KNOWN.get(own).is_some_and(|(.., s)| *s == script) => Some(own),
-        Some(script) => KNOWN.iter().position(|(.., s)| *s == script),
+        Some(script) if is_of(own, script) => Some(own),
+        Some(script) => (0..KNOWN.len()).find(|at| is_of(*at, script)),
     };
-    at.and_then(|at| stemmers().get(at)).map_or_else(|| word.to_owned(), |s| s.stem(word).into_owned())
+    let stemmer = at.and_then(|at| stemmers().get(at)).and_then(Option::as_ref);
+    stemmer.map_or_else(|| word.to_owned(), |s| s.stem(word).into_owned())
+}
+
+/// Whether the stemmer of a language is for this script.
+fn is_of(at: usize, script: Script) -> bool {
+    KNOWN.get(at).and_then(|(_, stemmer)| stemmer.as_ref()).is_some_and(|(_, own)| *own == script)
 }
 
 /// The stems that a word has in texts of these languages, or of one in doubt; no two are the same.
@@ -120,9 +165,11 @@ pub(crate) fn stems(word: &str, languages: &[Language]) -> Vec<String> {
 }
 
 /// Made once: making one is cheap, asking for one a million times is not.
-fn stemmers() -> &'static [Stemmer] {
-    static STEMMERS: std::sync::OnceLock<Vec<Stemmer>> = std::sync::OnceLock::new();
-    STEMMERS.get_or_init(|| KNOWN.iter().map(|&(_, algorithm, _)| Stemmer::create(algorithm)).collect())
+fn stemmers() -> &'static [Option<Stemmer>] {
+    static STEMMERS: std::sync::OnceLock<Vec<Option<Stemmer>>> = std::sync::OnceLock::new();
+    let make =
+        |&(_, stemmer): &(_, Option<(Algorithm, Script)>)| stemmer.map(|(algorithm, _)| Stemmer::create(algorithm));
+    STEMMERS.get_or_init(|| KNOWN.iter().map(make).collect())
 }
 
 #[cfg(test)]
@@ -146,6 +193,10 @@ mod tests {
             assert_eq!(Language::of(text), language(code), "{text}");
         }
         assert_eq!(Language::of("12345"), Language::ENGLISH);
+        assert_eq!(Language::of("请在收到货物之后的三十天之内把发票寄到我们公司的财务部门。"), language("cmn"));
+        assert_eq!(Language::guess("which team won the football world cup?"), Some(Language::ENGLISH));
+        assert_eq!(Language::guess("谁赢得了世界杯"), Some(language("cmn")));
+        assert_eq!(Language::guess("?!"), None);
     }
 
     #[test]

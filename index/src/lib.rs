@@ -33,6 +33,7 @@ mod passwords;
 mod phrase;
 mod pipeline;
 mod progress;
+mod relevance;
 mod remaining;
 mod resident;
 mod rules;
@@ -55,6 +56,7 @@ pub use index::Index;
 pub use jail::{Jail, JailMemory, Level, WorkerCommand, confined, run_worker, worker_if_asked};
 pub use pipeline::Indexer;
 pub use progress::{Event, OnEvent, Progress};
+pub use relevance::Calibration;
 pub use types::{
     Counts, FileInfo, FilesQuery, Filter, Forgotten, Freshness, Hit, Kind, Mode, Query, Root, RootState, SearchResult,
     State, display_path,

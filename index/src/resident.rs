@@ -299,6 +299,11 @@ impl Resident {
         all
     }
 
+    /// The language of a slot's document.
+    pub(crate) fn language(&self, slot: usize) -> Option<Language> {
+        self.documents.get(self.owners.get(slot)?).map(|d| d.meta.language)
+    }
+
     /// The languages of the documents, or of those that have a passage that a filter allows.
     pub(crate) fn languages(&self, allowed: Option<&[bool]>) -> Vec<Language> {
         let mut languages: Vec<Language> = Vec::new();

@@ -18,7 +18,7 @@ use crate::language::{Language, stem, stems};
 use crate::limits::{PREFIX_LETTERS_MIN, TERM_BYTES_MAX};
 
 /// Changes whenever [`document_terms`] would give other terms than before; the full-text table is then rebuilt.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// Stands for any joiner inside a whole identifier.
 const JOINER: char = '\u{E000}';

@@ -247,6 +247,8 @@ pub struct Hit {
     /// Share of the query's words that the passage has, from 0 to 1, each with its weight in BM25; a word that no passage has
     /// weighs most. `None` where the search did not look at words, or the query has none.
     pub coverage: Option<f32>,
+    /// How likely it is, from 0 to 1, that the passage is about the query at all; `None` where that cannot be told.
+    pub relevance: Option<f32>,
     /// The passage.
     pub text: String,
 }

@@ -101,6 +101,9 @@ pub struct Hit {
     /// Share of the query's words that the passage has, from 0 to 1, rare ones counting more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
+    /// How likely it is, from 0 to 1, that the passage is about the query at all; absent where that cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relevance: Option<f64>,
     /// The passage.
     pub text: String,
 }
