@@ -59,7 +59,7 @@ struct Models {
     embedder: Slot<Vectors>,
     /// The embedder before, while the index still has its vectors.
     outgoing: Option<Arc<Vectors>>,
-    /// Its name where it could not be opened: its vectors were dropped, and not all are made anew.
+    /// Its name where it could not be opened, or there was no room for two: its vectors were dropped, and not all are made anew.
     lost: Option<String>,
     writer: Slot<Writer>,
     /// A question waits for the writer.
@@ -269,7 +269,9 @@ impl App {
             all.push(format!("search by meaning goes by {old} until everything is embedded with {new}"));
         }
         if let Some(old) = &models.lost {
-            all.push(format!("search by meaning finds only what is embedded anew: the model before, {old}, is gone"));
+            all.push(format!(
+                "search by meaning finds only what is embedded anew: the model before, {old}, is gone or too large"
+            ));
         }
         if let Slot::Failed(e) = &models.writer {
             all.push(format!("answers are off: {}", e.message));
