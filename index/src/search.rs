@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::dot::{dot_f32, dot_rows};
+use crate::dot::{dot_f32, dot_picked, dot_rows};
 use crate::graph::Graph;
 use crate::limits::{FUSION_DEPTH, HITS_MAX};
 use crate::resident::Resident;
@@ -42,23 +42,26 @@ pub(crate) fn vector(
 /// Vectors compared in one call.
 const SCAN_BLOCK: usize = 256;
 
-/// Compares with every vector.
+/// Compares with every vector that the filter allows.
 pub(crate) fn scan(resident: &Resident, query: &[f32], allowed: Option<&[bool]>, depth: usize) -> Vec<Ranked> {
     let query = Quantized::of(query);
     let mut best = Best::new(depth);
     let mut dots = [0; SCAN_BLOCK];
+    let mut picks: Vec<u32> = Vec::with_capacity(SCAN_BLOCK);
     for from in (0..resident.slots()).step_by(SCAN_BLOCK) {
         let to = (from + SCAN_BLOCK).min(resident.slots());
-        if allowed.is_some_and(|a| !a[from..to].contains(&true)) {
-            continue;
-        }
-        let dots = &mut dots[..to - from];
         let (scales, rows) = resident.vectors(from..to);
-        dot_rows(&query.bytes, rows, dots);
-        for (i, (scale, dot)) in scales.iter().zip(dots).enumerate() {
-            let slot = from + i;
-            if *scale != 0.0 && allowed.is_none_or(|a| a[slot]) {
-                best.offer(Ranked { slot, score: *dot as f32 * scale * query.scale });
+        picks.clear();
+        picks.extend((0_u32..).zip(from..to).filter(|(_, slot)| allowed.is_none_or(|a| a[*slot])).map(|(i, _)| i));
+        let dots = &mut dots[..picks.len()];
+        if picks.len() == to - from {
+            dot_rows(&query.bytes, rows, dots);
+        } else {
+            dot_picked(&query.bytes, rows, &picks, dots);
+        }
+        for (i, dot) in picks.iter().map(|i| *i as usize).zip(dots) {
+            if scales[i] != 0.0 {
+                best.offer(Ranked { slot: from + i, score: *dot as f32 * scales[i] * query.scale });
             }
         }
     }
