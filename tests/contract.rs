@@ -26,7 +26,7 @@ fn check(value: &Value, required: &[&str], optional: &[&str]) {
 }
 
 /// What a hit may have besides: where it stands in a document of parts, and what that document says of itself.
-const HIT_MAY: &[&str] = &["page", "part", "author", "dated"];
+const HIT_MAY: &[&str] = &["similarity", "coverage", "relevance", "also", "page", "part", "author", "dated"];
 
 const HIT: &[&str] = &[
     "document_id",

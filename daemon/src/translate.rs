@@ -26,6 +26,7 @@ pub fn hit(h: &index::Hit) -> wire::Hit {
         similarity: h.similarity.map(f64::from),
         coverage: h.coverage.map(f64::from),
         relevance: h.relevance.map(f64::from),
+        also: h.also.iter().map(|path| index::display_path(path)).collect(),
         text: h.text.clone(),
     }
 }

@@ -12,9 +12,12 @@ use crate::error::{Doing, Error};
 use crate::extract::{PartKind, floor_boundary};
 use crate::graph::Graph;
 use crate::language::Language;
-use crate::limits::{FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, TIGHTEN_BATCH};
+use crate::limits::{
+    FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, REPEATS_NAMED_MAX, TIGHTEN_BATCH,
+};
 use crate::phrase::Phrases;
 use crate::relevance::{Calibration, relevance};
+use crate::repeats::Texts;
 use crate::resident::{Change, Resident};
 use crate::search::{self, Ranked};
 use crate::store::{Store, documents, fulltext, parts, passages, roots, state, text};
@@ -296,7 +299,7 @@ impl Index {
                 .as_deref()
                 .map_or_else(Vec::new, |v| search::vector(&resident, graph.as_ref(), v, allowed, depth));
             let ranked = match (query.mode, vector.is_some()) {
-                (Mode::Hybrid, true) => search::fuse(&found.ranked, &by_vector, k),
+                (Mode::Hybrid, true) => search::fuse(&found.ranked, &by_vector, depth),
                 (Mode::Vector, _) => by_vector,
                 _ => found.ranked.clone(),
             };
@@ -307,8 +310,7 @@ impl Index {
                 calibration: embedder.and_then(Embedder::calibration),
                 language: Language::guess(words),
             };
-            let hits = ranked.iter().take(k).filter_map(|r| hit(c, *r, &scores).transpose());
-            Ok((hits.collect::<Result<Vec<Hit>, Error>>()?, generation))
+            Ok((distinct(c, &ranked, &scores, k)?, generation))
         })?;
         Ok(SearchResult { hits, generation, took: start.elapsed() })
     }
@@ -384,6 +386,26 @@ struct Scores<'a> {
     language: Option<Language>,
 }
 
+/// The best `k` hits that say something each. A hit that repeats a better one is named by it, if it is of another document.
+fn distinct(connection: &Connection, ranked: &[Ranked], scores: &Scores<'_>, k: usize) -> Result<Vec<Hit>, Error> {
+    let mut hits: Vec<Hit> = Vec::new();
+    let mut texts = Texts::default();
+    for ranked in ranked {
+        if hits.len() == k {
+            break;
+        }
+        let Some(hit) = hit(connection, *ranked, scores)? else { continue };
+        let Some(better) = texts.repeated(&hit.text).and_then(|at| hits.get_mut(at)) else {
+            hits.push(hit);
+            continue;
+        };
+        if better.path != hit.path && !better.also.contains(&hit.path) && better.also.len() < REPEATS_NAMED_MAX {
+            better.also.push(hit.path);
+        }
+    }
+    Ok(hits)
+}
+
 fn hit(connection: &Connection, ranked: Ranked, scores: &Scores<'_>) -> Result<Option<Hit>, Error> {
     let Some(mut hit) = load_hit(connection, scores.resident.id(ranked.slot))? else { return Ok(None) };
     hit.score = ranked.score;
@@ -431,6 +453,7 @@ fn load_hit(connection: &Connection, passage_id: i64) -> Result<Option<Hit>, Err
         similarity: None,
         coverage: None,
         relevance: None,
+        also: Vec::new(),
         text,
     }))
 }

@@ -35,6 +35,7 @@ mod pipeline;
 mod progress;
 mod relevance;
 mod remaining;
+mod repeats;
 mod resident;
 mod rules;
 mod scan;

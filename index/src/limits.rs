@@ -119,6 +119,9 @@ pub const PREFIX_LETTERS_MIN: usize = 2;
 /// Hits a search may ask for.
 pub const HITS_MAX: usize = 1000;
 
+/// Documents that a hit names because they say the same; a thousand copies of a form need no thousand lines.
+pub const REPEATS_NAMED_MAX: usize = 20;
+
 /// Depth of each ranking that enters the fusion.
 pub const FUSION_DEPTH: usize = 100;
 

@@ -10,7 +10,7 @@ use crate::store::vectors::Quantized;
 
 /// What meaning counts in the fusion; the rest is for words. From 0.6 to 0.8 the mean over the sets tried changes by 0.005
 /// (docs/retrieval.md).
-const MEANING: f32 = 0.75;
+const MEANING: f32 = 0.7;
 
 /// A ranked slot.
 #[derive(Debug, Clone, Copy, PartialEq)]

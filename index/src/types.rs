@@ -249,6 +249,8 @@ pub struct Hit {
     pub coverage: Option<f32>,
     /// How likely it is, from 0 to 1, that the passage is about the query at all; `None` where that cannot be told.
     pub relevance: Option<f32>,
+    /// Other documents that say the same, letter case, punctuation and white space aside; they are not listed as hits.
+    pub also: Vec<PathBuf>,
     /// The passage.
     pub text: String,
 }

@@ -94,6 +94,9 @@ fn print_hit(number: usize, hit: &Hit, terminal: &mut Terminal) -> Result<(), Fa
     if !hit.title.is_empty() {
         writeln!(terminal.out, "    {}", escape(&hit.title))?;
     }
+    for path in &hit.also {
+        writeln!(terminal.out, "    also in {}", escape(path))?;
+    }
     write!(terminal.out, "{}", wrap(&hit.text, "    ", terminal.width, EXCERPT_LINES))?;
     writeln!(terminal.out)?;
     Ok(())

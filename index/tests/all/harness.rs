@@ -156,8 +156,8 @@ impl Bench {
         let query = Query { mode, ..Query::new(words, 50) };
         let result = self.index.search(&query, Some(self.embedder.as_ref())).unwrap();
         let mut names: Vec<String> = Vec::new();
-        for hit in result.hits {
-            let name = hit.path.strip_prefix(self.root()).unwrap().display().to_string();
+        for path in result.hits.into_iter().flat_map(|hit| std::iter::once(hit.path).chain(hit.also)) {
+            let name = path.strip_prefix(self.root()).unwrap().display().to_string();
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -152,6 +152,26 @@ fn beginnings_and_misspelled_words_are_found() {
 }
 
 #[test]
+fn copies_are_named_by_the_best_and_take_no_place() {
+    let mut bench = Bench::new();
+    bench.write("lease.txt", "The badger may stay in the garden until the end of June.");
+    bench.write("copy of lease.txt", "The badger may stay in the\ngarden, until the end of JUNE!");
+    bench.write("new lease.txt", "The badger may not stay in the garden until the end of June.");
+    bench.write("note.txt", "badger");
+    bench.start();
+    for mode in [Mode::Lexical, Mode::Vector, Mode::Hybrid] {
+        let query = Query { mode, ..Query::new("badger garden until June", 3) };
+        let hits = bench.index.search(&query, Some(bench.embedder.as_ref())).unwrap().hits;
+        assert_eq!(hits.len(), 3, "{mode:?}");
+        let named: Vec<_> = hits.iter().filter(|h| !h.also.is_empty()).collect();
+        assert_eq!(named.len(), 1, "{mode:?}");
+        let mut copies = vec![named[0].path.clone(), named[0].also[0].clone()];
+        copies.sort();
+        assert_eq!(copies, [bench.path("copy of lease.txt"), bench.path("lease.txt")], "{mode:?}");
+    }
+}
+
+#[test]
 fn an_embedder_may_come_late_and_change() {
     let mut bench = Bench::new();
     bench.write("a.txt", "the capybara bathes");

@@ -104,6 +104,9 @@ pub struct Hit {
     /// How likely it is, from 0 to 1, that the passage is about the query at all; absent where that cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relevance: Option<f64>,
+    /// Paths of other documents that say the same word for word; they are not listed as hits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// The passage.
     pub text: String,
 }
