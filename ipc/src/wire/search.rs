@@ -105,7 +105,7 @@ pub struct Hit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relevance: Option<f64>,
     /// Paths of other documents that say the same word for word; they are not listed as hits.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
     /// The passage.
     pub text: String,
