@@ -291,13 +291,16 @@ impl Daemon {
         });
     }
 
-    /// Paths of the documents that hold a word.
+    /// Paths of the documents that hold a word, those that only repeat a better hit included.
     pub fn holding(&self, word: &str) -> Vec<String> {
         let found = self.post("/v1/search", json!({"query": word, "mode": "lexical", "k": 200}));
-        let holds = |h: &&Value| h["text"].as_str().unwrap().contains(word);
-        let hits = found["hits"].as_array().unwrap();
-        let mut paths: Vec<String> =
-            hits.iter().filter(holds).map(|h| h["path"].as_str().unwrap().to_owned()).collect();
+        let mut paths = Vec::new();
+        for hit in found["hits"].as_array().unwrap() {
+            if hit["text"].as_str().unwrap().contains(word) {
+                let copies = hit["also"].as_array().into_iter().flatten();
+                paths.extend([&hit["path"]].into_iter().chain(copies).map(|p| p.as_str().unwrap().to_owned()));
+            }
+        }
         paths.sort();
         paths
     }
