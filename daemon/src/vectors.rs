@@ -143,4 +143,8 @@ impl satchel_index::Embedder for Vectors {
         let mut vectors = self.embed(&self.query_prefix, &[text]).map_err(failed)?;
         vectors.pop().ok_or(EmbedError::Stopping)
     }
+
+    fn wait_turn(&self) {
+        self.gate.wait(INGEST_PATIENCE);
+    }
 }

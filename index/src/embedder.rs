@@ -26,6 +26,9 @@ pub trait Embedder: Send + Sync {
     /// # Errors
     /// The model is gone or refused the text.
     fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
+    /// Called about once a millisecond by background work that needs processor time and no model. May block while an answer is
+    /// being generated.
+    fn wait_turn(&self) {}
 }
 
 /// Why an embedder gave no vector.

@@ -10,11 +10,12 @@ use crate::beneath;
 use crate::embedder::{Embedder, check_vector};
 use crate::error::{Doing, Error};
 use crate::extract::{PartKind, floor_boundary};
-use crate::graph::Graph;
 use crate::language::Language;
 use crate::limits::{
-    FILES_PAGE_MAX, FUSION_DEPTH, GRAPH_PASSAGES_MIN, HITS_MAX, QUERY_BYTES_MAX, REPEATS_NAMED_MAX, TIGHTEN_BATCH,
+    FILES_PAGE_MAX, FUSION_DEPTH, HITS_MAX, LISTS_PASSAGES_MIN, QUERY_BYTES_MAX, REPEATS_NAMED_MAX, TIGHTEN_BATCH,
 };
+use crate::lists;
+use crate::nearest::nearest;
 use crate::phrase::Phrases;
 use crate::relevance::{Calibration, relevance};
 use crate::repeats::Texts;
@@ -33,8 +34,6 @@ pub struct Index {
 struct Inner {
     store: Store,
     resident: RwLock<Resident>,
-    /// Derived; absent while it is not worth having or not built yet.
-    graph: RwLock<Option<Graph>>,
 }
 
 impl Index {
@@ -46,8 +45,7 @@ impl Index {
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let store = Store::open(dir)?;
         let resident = store.read(Resident::load)?;
-        let index =
-            Self { inner: Arc::new(Inner { store, resident: RwLock::new(resident), graph: RwLock::new(None) }) };
+        let index = Self { inner: Arc::new(Inner { store, resident: RwLock::new(resident) }) };
         index.rebuild_full_text_if_outdated()?;
         Ok(index)
     }
@@ -86,41 +84,17 @@ impl Index {
             transaction.commit().doing(doing)?;
         } else {
             let generation = state::next_generation(&transaction)?;
-            let vectors: Vec<i64> = changes.iter().filter_map(vector_of).collect();
             let reload = changes.iter().any(|change| matches!(change, Change::Reload));
-            {
-                // The graph's lock always comes before the table's.
-                let mut graph = reload.then(|| self.inner.graph.write().unwrap_or_else(PoisonError::into_inner));
-                let mut resident = self.inner.resident.write().unwrap_or_else(PoisonError::into_inner);
-                transaction.commit().doing(doing)?;
-                if let Some(graph) = &mut graph {
-                    **graph = None;
-                    *resident = Resident::default();
-                    *resident = Resident::load(&writer)?;
-                } else {
-                    resident.apply(changes, generation);
-                }
+            let mut resident = self.inner.resident.write().unwrap_or_else(PoisonError::into_inner);
+            transaction.commit().doing(doing)?;
+            if reload {
+                resident.reload(&writer)?;
+            } else {
+                resident.apply(changes, generation);
             }
-            self.add_to_graph(&vectors);
         }
         self.inner.store.tidy(&writer)?;
         Ok(value)
-    }
-
-    fn add_to_graph(&self, passage_ids: &[i64]) {
-        let graph = self.inner.graph.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(graph) = graph.as_ref() else { return };
-        // Copied first: commits must not wait for the graph.
-        for id in passage_ids {
-            let vector = {
-                let resident = self.resident();
-                let vector = resident.slot_from(*id, 0).and_then(|slot| resident.vector(slot));
-                vector.map(|(scale, bytes)| (scale, bytes.to_vec()))
-            };
-            if let Some((scale, bytes)) = vector {
-                graph.add(*id, scale, &bytes);
-            }
-        }
     }
 
     /// Brings the store to its smallest size, for quiet moments: packs texts, merges the full text once much of it changed,
@@ -153,35 +127,20 @@ impl Index {
         Ok(true)
     }
 
-    /// Builds the graph if it is wanted and lacking, drops it if it is not wanted. Commits and searches go on meanwhile, by
-    /// scan; the build works on a copy of the vectors.
-    pub(crate) fn tend_graph(&self, stop: &dyn Fn() -> bool) {
-        // The graph's lock always comes before the table's, here as in a search.
-        let (wanted, good) = {
-            let graph = self.inner.graph.read().unwrap_or_else(PoisonError::into_inner);
-            let resident = self.resident();
-            (Graph::wanted(&resident), graph.as_ref().map(|g| !g.stale(&resident)))
-        };
-        match (wanted, good) {
-            (true, Some(true)) | (false, None) => return,
-            (false, Some(_)) => {
-                *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = None;
-                return;
-            }
-            (true, _) => {}
-        }
-        let before = self.resident().all_vectors();
-        let Some(graph) = Graph::build(&before, GRAPH_PASSAGES_MIN, stop) else { return };
-        // What was committed meanwhile is added while nothing can be committed.
-        let _writer = self.inner.store.writer();
-        let now = self.resident().all_vectors();
-        if now.dim != before.dim {
-            return;
-        }
-        for (id, scale, bytes) in now.iter().filter(|(id, ..)| before.ids.binary_search(id).is_err()) {
-            graph.add(id, scale, bytes);
-        }
-        *self.inner.graph.write().unwrap_or_else(PoisonError::into_inner) = Some(graph);
+    /// Looks after the lists of like passages; see [`lists::tend`].
+    pub(crate) fn tend_lists(&self, go_on: &dyn Fn() -> bool) {
+        lists::tend(&self.inner.resident, LISTS_PASSAGES_MIN, go_on);
+    }
+
+    /// Lists of like passages that searches by meaning look into; 0 while they compare with every vector.
+    #[must_use]
+    pub fn lists(&self) -> usize {
+        self.resident().lists().map_or(0, lists::Lists::len)
+    }
+
+    /// Whether that should not wait for a quiet moment.
+    pub(crate) fn lists_are_pressing(&self) -> bool {
+        lists::pressing(&self.resident())
     }
 
     /// Terms made by another version of the tokenizer are made anew from the stored texts.
@@ -280,7 +239,6 @@ impl Index {
             (_, Some(embedder)) => self.embed_query(embedder, words)?,
         };
         let start = Instant::now();
-        let graph = self.inner.graph.read().unwrap_or_else(PoisonError::into_inner);
         let resident = self.resident();
         let (hits, generation) = self.store().read(|c| {
             // The snapshot starts with its first read; the resident lock keeps commits out until then, and is held on so
@@ -295,9 +253,7 @@ impl Index {
                 _ => lexical::rank(c, &resident, words, allowed.as_deref(), depth)?,
             };
             let allowed = found.only.as_deref().or(allowed.as_deref());
-            let by_vector = vector
-                .as_deref()
-                .map_or_else(Vec::new, |v| search::vector(&resident, graph.as_ref(), v, allowed, depth));
+            let by_vector = vector.as_deref().map_or_else(Vec::new, |v| nearest(&resident, v, allowed, depth));
             let ranked = match (query.mode, vector.is_some()) {
                 (Mode::Hybrid, true) => search::fuse(&found.ranked, &by_vector, depth),
                 (Mode::Vector, _) => by_vector,
@@ -348,14 +304,6 @@ impl Index {
             let hits = window.iter().filter_map(|p| load_hit(c, p.id).transpose());
             hits.collect()
         })
-    }
-}
-
-fn vector_of(change: &Change) -> Option<i64> {
-    match change {
-        Change::AddPassage { id, vector: Some(_), .. } => Some(*id),
-        Change::SetVector { passage_id, .. } => Some(*passage_id),
-        _ => None,
     }
 }
 

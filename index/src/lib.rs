@@ -5,7 +5,7 @@
 //! all calls are synchronous and may be made from any thread.
 //!
 //! SQLite is the truth: texts, spans, full-text postings and vectors, one transaction for each document. What is in memory
-//! (a table for filters and scores, the HNSW graph) is derived from it and rebuilt whenever it is lacking. File events are
+//! (a table for filters and scores, lists of passages that are alike) is derived from it and rebuilt whenever it is lacking. File events are
 //! hints; the scan that compares folders with the store is the truth about files.
 //!
 //! Files are parsed in a confined process ([`Jail`]), never in this one.
@@ -29,6 +29,8 @@ mod kept;
 mod language;
 mod lexical;
 pub mod limits;
+mod lists;
+mod nearest;
 mod passwords;
 mod phrase;
 mod pipeline;

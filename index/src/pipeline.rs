@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub jail: Arc<Jail>,
     pub inbox: Arc<Inbox>,
     pub tracker: Tracker,
-    graph: Signal,
+    lists: Signal,
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
 }
 
@@ -77,13 +77,13 @@ impl Indexer {
         }
         let inbox = Arc::new(Inbox::default());
         let tracker = Tracker::new(on_event);
-        let graph = Signal::default();
-        let shared = Arc::new(Shared { index, jail, inbox, tracker, graph, embedder: RwLock::new(embedder) });
+        let lists = Signal::default();
+        let shared = Arc::new(Shared { index, jail, inbox, tracker, lists, embedder: RwLock::new(embedder) });
         shared.inbox.rescan();
         let mut indexer = Self { shared, threads: Vec::new() };
         indexer.spawn("satchel-files", |shared| Files::new(shared).run())?;
         indexer.spawn("satchel-vectors", |shared| vectors(&shared))?;
-        indexer.spawn("satchel-graph", |shared| keep_graph(&shared))?;
+        indexer.spawn("satchel-lists", |shared| keep_lists(&shared))?;
         Ok(indexer)
     }
 
@@ -139,7 +139,7 @@ impl Indexer {
         self.shared.inbox.stop();
         self.shared.jail.stop();
         self.shared.tracker.stop();
-        self.shared.graph.wake();
+        self.shared.lists.wake();
         for thread in self.threads.drain(..) {
             // A panic there was reported where it happened; there is nothing left to undo.
             let _ = thread.join();
@@ -174,12 +174,17 @@ impl Signal {
     }
 }
 
-/// Looks after the graph when the others have come to rest.
-fn keep_graph(shared: &Shared) {
-    let stop = || shared.inbox.stopping();
-    while !stop() {
-        shared.graph.wait();
-        shared.index.tend_graph(&stop);
+/// Looks after the lists of like passages when the others have come to rest, or when that cannot wait.
+fn keep_lists(shared: &Shared) {
+    let go_on = || {
+        if let Some(embedder) = shared.embedder() {
+            embedder.wait_turn();
+        }
+        shared.inbox.may_go_on()
+    };
+    while !shared.inbox.stopping() {
+        shared.lists.wait();
+        shared.index.tend_lists(&go_on);
     }
 }
 
@@ -194,13 +199,14 @@ fn vectors(shared: &Shared) {
                 tidy(shared);
                 shared.tracker.all_embedded();
             }
+            Step::More if shared.index.lists_are_pressing() => shared.lists.wake(),
             Step::More => {}
             Step::Trouble(wait) => shared.tracker.sleep(wait),
         }
     }
 }
 
-/// Looks after the files of the store and the graph while nothing waits.
+/// Looks after the files of the store and the lists while nothing waits.
 fn tidy(shared: &Shared) {
     let go_on = || shared.inbox.is_empty() && !shared.inbox.stopping();
     for _ in 0..TIDY_TRIES {
@@ -214,7 +220,7 @@ fn tidy(shared: &Shared) {
             }
         }
     }
-    shared.graph.wake();
+    shared.lists.wake();
 }
 
 /// The thread that follows the folders.

@@ -1,7 +1,8 @@
 //! What a search needs in memory: for each passage its document, its length and its vector; for each document what a
 //! filter asks. Built from SQLite at start, then kept in step by the same code that commits (see `index.rs`).
 //!
-//! About 20 bytes and one byte a dimension for each passage: 100,000 passages of 384 dimensions take 41 MB.
+//! 24 bytes and one byte a dimension for each passage, 8 more where there are lists: 100,000 passages of 384 dimensions take
+//! 41 MB, a million 416 MB.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +13,7 @@ use rusqlite::Connection;
 use crate::error::{Doing, Error};
 use crate::language::Language;
 use crate::limits::DIMENSIONS_MAX;
+use crate::lists::Lists;
 use crate::store::vectors::{self, Quantized};
 use crate::store::{documents, state};
 use crate::types::{Filter, Kind, State};
@@ -59,22 +61,6 @@ struct Document {
     slots: std::ops::Range<usize>,
 }
 
-/// A copy of vectors: ids in rising order, a scale and `dim` bytes for each.
-#[derive(Default)]
-pub(crate) struct Vectors {
-    pub dim: usize,
-    pub ids: Vec<i64>,
-    scales: Vec<f32>,
-    bytes: Vec<i8>,
-}
-
-impl Vectors {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, f32, &[i8])> {
-        let rows = self.bytes.chunks_exact(self.dim.max(1));
-        self.ids.iter().zip(&self.scales).zip(rows).map(|((id, scale), bytes)| (*id, *scale, bytes))
-    }
-}
-
 /// The table. Slots are in the order of passage ids, which are never used twice, so additions go to the end.
 #[derive(Default)]
 pub(crate) struct Resident {
@@ -92,6 +78,10 @@ pub(crate) struct Resident {
     live: usize,
     embedded: usize,
     total_length: u64,
+    /// Absent while they are not worth having or not made yet.
+    lists: Option<Lists>,
+    /// Changes when slots are renumbered or vectors get another length.
+    layout: u64,
 }
 
 impl Resident {
@@ -100,6 +90,7 @@ impl Resident {
         let generation = u64::try_from(state::number(connection, state::GENERATION)?).unwrap_or(0);
         let mut table = Self { dim, generation, ..Self::default() };
         table.load_documents(connection)?;
+        table.reserve(connection)?;
         let mut query = connection
             .prepare("SELECT id, document_id, length FROM passages ORDER BY id")
             .doing("load its passages")?;
@@ -112,6 +103,27 @@ impl Resident {
         // In the order of the file, not in that of the passages.
         vectors::each(connection, dim, |passage_id, vector| table.set_vector(passage_id, &vector))?;
         Ok(table)
+    }
+
+    /// Reads the table anew. Nobody may look meanwhile: slots and the length of vectors change.
+    pub(crate) fn reload(&mut self, connection: &Connection) -> Result<(), Error> {
+        let layout = self.layout + 1;
+        // Not two tables at once.
+        *self = Self { layout, ..Self::default() };
+        *self = Self { layout, ..Self::load(connection)? };
+        Ok(())
+    }
+
+    /// Makes room for all passages at once: growing by and by would copy what is there again and again.
+    fn reserve(&mut self, connection: &Connection) -> Result<(), Error> {
+        let count = connection.query_row("SELECT count(*) FROM passages", [], |row| row.get::<_, i64>(0));
+        let count = usize::try_from(count.doing("count its passages")?).unwrap_or(0);
+        self.ids.reserve_exact(count);
+        self.owners.reserve_exact(count);
+        self.lengths.reserve_exact(count);
+        self.scales.reserve_exact(count);
+        self.bytes.reserve_exact(count * self.dim);
+        Ok(())
     }
 
     fn load_documents(&mut self, connection: &Connection) -> Result<(), Error> {
@@ -164,6 +176,9 @@ impl Resident {
         self.lengths.push(length);
         self.scales.push(0.0);
         self.bytes.resize((slot + 1) * self.dim, 0);
+        if let Some(lists) = &mut self.lists {
+            lists.extend();
+        }
         self.live += 1;
         self.total_length += u64::from(length);
         if let Some(vector) = vector {
@@ -186,6 +201,9 @@ impl Resident {
         self.bytes[slot * self.dim..][..self.dim].copy_from_slice(&vector.bytes);
         self.embedded += usize::from(self.scales[slot] == 0.0);
         self.scales[slot] = vector.scale;
+        if let Some(lists) = &mut self.lists {
+            lists.put(slot);
+        }
     }
 
     fn remove_document(&mut self, id: i64) {
@@ -199,6 +217,9 @@ impl Resident {
             self.total_length -= u64::from(self.lengths[slot]);
             self.embedded -= usize::from(self.scales[slot] != 0.0);
             self.scales[slot] = 0.0;
+            if let Some(lists) = &mut self.lists {
+                lists.remove(slot);
+            }
             // Nothing of a removed document stays in memory.
             self.bytes[slot * self.dim..][..self.dim].fill(0);
         }
@@ -209,19 +230,58 @@ impl Resident {
         self.scales.fill(0.0);
         self.bytes = vec![0; self.ids.len() * dim];
         self.embedded = 0;
+        self.lists = None;
+        self.layout += 1;
     }
 
+    /// Takes the dead slots out, in place: there need not be memory for a second table.
     fn compact(&mut self) {
-        let old = std::mem::take(self);
-        *self = Self { generation: old.generation, dim: old.dim, documents: old.documents, ..Self::default() };
-        for document in self.documents.values_mut() {
-            document.slots = 0..0;
+        let kept: Vec<u32> = (0..).zip(&self.owners).filter(|(_, owner)| **owner != 0).map(|(slot, _)| slot).collect();
+        self.documents.values_mut().for_each(|document| document.slots = 0..0);
+        for (to, from) in kept.iter().map(|slot| *slot as usize).enumerate() {
+            self.ids[to] = self.ids[from];
+            self.owners[to] = self.owners[from];
+            self.lengths[to] = self.lengths[from];
+            self.scales[to] = self.scales[from];
+            self.bytes.copy_within(from * self.dim..(from + 1) * self.dim, to * self.dim);
+            if let Some(document) = self.documents.get_mut(&self.owners[to]) {
+                let first = if document.slots.is_empty() { to } else { document.slots.start };
+                document.slots = first..to + 1;
+            }
         }
-        for slot in (0..old.ids.len()).filter(|s| old.owners[*s] != 0) {
-            let vector = (old.scales[slot] != 0.0)
-                .then(|| Quantized { scale: old.scales[slot], bytes: old.bytes[slot * old.dim..][..old.dim].to_vec() });
-            self.add_passage(old.ids[slot], old.owners[slot], old.lengths[slot], vector.as_ref());
+        cut(&mut self.ids, kept.len());
+        cut(&mut self.owners, kept.len());
+        cut(&mut self.lengths, kept.len());
+        cut(&mut self.scales, kept.len());
+        cut(&mut self.bytes, kept.len() * self.dim);
+        if let Some(lists) = &mut self.lists {
+            lists.renumber(&kept);
         }
+        self.layout += 1;
+    }
+
+    /// The lists, if there are any.
+    pub(crate) fn lists(&self) -> Option<&Lists> {
+        self.lists.as_ref()
+    }
+
+    /// Changes the lists with a look at the vectors, if there are any.
+    pub(crate) fn change_lists(&mut self, change: impl FnOnce(&mut Lists, &Self)) {
+        if let Some(mut lists) = self.lists.take() {
+            change(&mut lists, self);
+            self.lists = Some(lists);
+        }
+    }
+
+    /// Takes lists that were made aside, or lets go of those that are there.
+    pub(crate) fn set_lists(&mut self, lists: Option<Lists>) {
+        self.lists = lists;
+        self.change_lists(|lists, table| lists.settle(&table.scales));
+    }
+
+    /// A number that changes when slots are renumbered.
+    pub(crate) fn layout(&self) -> u64 {
+        self.layout
     }
 
     /// Slots, dead ones included.
@@ -286,19 +346,6 @@ impl Resident {
         (&self.scales[slots], bytes)
     }
 
-    /// A copy of all vectors.
-    pub(crate) fn all_vectors(&self) -> Vectors {
-        let mut all = Vectors { dim: self.dim, ..Vectors::default() };
-        for slot in 0..self.ids.len() {
-            if let Some((scale, bytes)) = self.vector(slot) {
-                all.ids.push(self.ids[slot]);
-                all.scales.push(scale);
-                all.bytes.extend_from_slice(bytes);
-            }
-        }
-        all
-    }
-
     /// The language of a slot's document.
     pub(crate) fn language(&self, slot: usize) -> Option<Language> {
         self.documents.get(self.owners.get(slot)?).map(|d| d.meta.language)
@@ -332,6 +379,12 @@ impl Resident {
         }
         Some(allowed)
     }
+}
+
+/// Shortens a vector and gives back what it held.
+fn cut<T>(vector: &mut Vec<T>, len: usize) {
+    vector.truncate(len);
+    vector.shrink_to_fit();
 }
 
 /// A filter, its paths made ready to be compared.
@@ -386,5 +439,36 @@ impl Meta {
             modified: document.stamp.mtime / 1_000_000,
             language: Language::from_number(document.language),
         })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::Rng;
+
+    pub(crate) const DIM: usize = 64;
+
+    /// Adds documents of ten passages each, numbered from `first` on, with what `vector` gives for vectors.
+    pub(crate) fn add(resident: &mut Resident, first: i64, n: i64, mut vector: impl FnMut() -> Vec<f32>) {
+        let mut changes = Vec::new();
+        for document_id in first..first + n {
+            let path = format!("/{document_id}").into_bytes().into_boxed_slice();
+            let meta = Meta { path, kind: Kind::Text, modified: 0, language: Language::ENGLISH };
+            changes.push(Change::AddDocument { id: document_id, meta });
+            for i in 0..10 {
+                let vector = Some(Quantized::of(&vector()));
+                changes.push(Change::AddPassage { id: document_id * 10 + i, document_id, length: 1, vector });
+            }
+        }
+        resident.apply(changes, 1);
+    }
+
+    /// A table of such documents, numbered from 1, with vectors that point anywhere.
+    pub(crate) fn table(documents: i64, rng: &mut Rng) -> Resident {
+        let mut resident = Resident::default();
+        resident.apply(vec![Change::ResetVectors { dim: DIM }], 0);
+        add(&mut resident, 1, documents, || rng.unit(DIM));
+        resident
     }
 }

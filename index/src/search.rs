@@ -2,11 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::dot::{dot_f32, dot_picked, dot_rows};
-use crate::graph::Graph;
 use crate::limits::{FUSION_DEPTH, HITS_MAX};
-use crate::resident::Resident;
-use crate::store::vectors::Quantized;
 
 /// What meaning counts in the fusion; the rest is for words. From 0.6 to 0.8 the mean over the sets tried changes by 0.005
 /// (docs/retrieval.md).
@@ -19,55 +15,6 @@ pub(crate) struct Ranked {
     pub score: f32,
 }
 
-/// Ranks by cosine. Exact below the graph's size and wherever a filter leaves few passages.
-pub(crate) fn vector(
-    resident: &Resident,
-    graph: Option<&Graph>,
-    query: &[f32],
-    allowed: Option<&[bool]>,
-    depth: usize,
-) -> Vec<Ranked> {
-    let candidates = match graph.and_then(|g| g.search(resident, query, allowed, 2 * depth)) {
-        Some(found) => found,
-        None => scan(resident, query, allowed, 2 * depth),
-    };
-    // The scan compares quantized with quantized; the final order uses the query as it is.
-    let exact = candidates.into_iter().filter_map(|r| {
-        let (scale, bytes) = resident.vector(r.slot)?;
-        Some(Ranked { slot: r.slot, score: dot_f32(query, scale, bytes) })
-    });
-    top(exact, depth)
-}
-
-/// Vectors compared in one call.
-const SCAN_BLOCK: usize = 256;
-
-/// Compares with every vector that the filter allows.
-pub(crate) fn scan(resident: &Resident, query: &[f32], allowed: Option<&[bool]>, depth: usize) -> Vec<Ranked> {
-    let query = Quantized::of(query);
-    let mut best = Best::new(depth);
-    let mut dots = [0; SCAN_BLOCK];
-    let mut picks: Vec<u32> = Vec::with_capacity(SCAN_BLOCK);
-    for from in (0..resident.slots()).step_by(SCAN_BLOCK) {
-        let to = (from + SCAN_BLOCK).min(resident.slots());
-        let (scales, rows) = resident.vectors(from..to);
-        picks.clear();
-        picks.extend((0_u32..).zip(from..to).filter(|(_, slot)| allowed.is_none_or(|a| a[*slot])).map(|(i, _)| i));
-        let dots = &mut dots[..picks.len()];
-        if picks.len() == to - from {
-            dot_rows(&query.bytes, rows, dots);
-        } else {
-            dot_picked(&query.bytes, rows, &picks, dots);
-        }
-        for (i, dot) in picks.iter().map(|i| *i as usize).zip(dots) {
-            if scales[i] != 0.0 {
-                best.offer(Ranked { slot: from + i, score: *dot as f32 * scales[i] * query.scale });
-            }
-        }
-    }
-    best.into_sorted()
-}
-
 /// The best `depth`, best first; of equals the earlier slot.
 pub(crate) fn top(all: impl Iterator<Item = Ranked>, depth: usize) -> Vec<Ranked> {
     let mut best = Best::new(depth);
@@ -76,7 +23,7 @@ pub(crate) fn top(all: impl Iterator<Item = Ranked>, depth: usize) -> Vec<Ranked
 }
 
 /// Keeps the best of a stream.
-struct Best {
+pub(crate) struct Best {
     depth: usize,
     /// At most twice as long as wanted: selecting then costs a constant for each candidate.
     kept: Vec<Ranked>,
@@ -85,7 +32,7 @@ struct Best {
 }
 
 impl Best {
-    fn new(depth: usize) -> Self {
+    pub(crate) fn new(depth: usize) -> Self {
         let depth = depth.clamp(1, 2 * HITS_MAX);
         Self { depth, kept: Vec::with_capacity(2 * depth + 1), floor: f32::NEG_INFINITY }
     }
@@ -94,7 +41,7 @@ impl Best {
         b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot))
     }
 
-    fn offer(&mut self, ranked: Ranked) {
+    pub(crate) fn offer(&mut self, ranked: Ranked) {
         if ranked.score < self.floor {
             return;
         }
@@ -106,7 +53,7 @@ impl Best {
         }
     }
 
-    fn into_sorted(mut self) -> Vec<Ranked> {
+    pub(crate) fn into_sorted(mut self) -> Vec<Ranked> {
         self.kept.sort_unstable_by(Self::order);
         self.kept.truncate(self.depth);
         self.kept

@@ -20,4 +20,13 @@ impl Rng {
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
+
+    /// A vector of length 1 that points anywhere.
+    pub(crate) fn unit(&mut self, dim: usize) -> Vec<f32> {
+        // The sum of a few is near enough to a normal distribution that no direction is preferred.
+        let mut v: Vec<f32> = (0..dim).map(|_| (0..4).map(|_| self.below(2001) as f32 / 1000.0 - 1.0).sum()).collect();
+        let length = v.iter().map(|x| x * x).sum::<f32>().sqrt();
+        v.iter_mut().for_each(|x| *x /= length);
+        v
+    }
 }
