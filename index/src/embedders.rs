@@ -143,3 +143,21 @@ fn clear_coming(tx: &Transaction<'_>) -> Result<(), Error> {
     state::unset(tx, state::COMING_EMBEDDER)?;
     state::unset(tx, state::COMING_DIMENSIONS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_could_not_be_read_anew_is_at_the_next_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::open(folder.path()).unwrap();
+        index.write("set a number", |tx, _| state::set(tx, state::DIMENSIONS, 384)).unwrap();
+        let broken = rusqlite::Connection::open_in_memory().unwrap();
+        assert!(index.resident_mut().reload(&broken).is_err());
+        assert_eq!(index.dim(), 0);
+        index.write("set a number", |tx, _| state::set(tx, state::EPOCH, 7)).unwrap();
+        assert_eq!(index.dim(), 384);
+        assert!(!index.resident().outdated());
+    }
+}

@@ -1,7 +1,7 @@
 //! The index as its users see it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -58,6 +58,10 @@ impl Index {
         self.inner.resident.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn resident_mut(&self) -> RwLockWriteGuard<'_, Resident> {
+        self.inner.resident.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Dimensions of the vectors in the store; 0 before there was an embedder.
     pub(crate) fn dim(&self) -> usize {
         self.resident().dim
@@ -80,14 +84,14 @@ impl Index {
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate).doing(doing)?;
         let mut changes = Vec::new();
         let value = f(&transaction, &mut changes)?;
-        if changes.is_empty() {
+        if changes.is_empty() && !self.resident().outdated() {
             transaction.commit().doing(doing)?;
         } else {
             let generation = state::next_generation(&transaction)?;
             let reload = changes.iter().any(|change| matches!(change, Change::Reload));
-            let mut resident = self.inner.resident.write().unwrap_or_else(PoisonError::into_inner);
+            let mut resident = self.resident_mut();
             transaction.commit().doing(doing)?;
-            if reload {
+            if reload || resident.outdated() {
                 resident.reload(&writer)?;
             } else {
                 resident.apply(changes, generation);

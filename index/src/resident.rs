@@ -82,6 +82,8 @@ pub(crate) struct Resident {
     lists: Option<Lists>,
     /// Changes when slots are renumbered or vectors get another length.
     layout: u64,
+    /// It could not be read anew: empty until that succeeds.
+    outdated: bool,
 }
 
 impl Resident {
@@ -109,7 +111,7 @@ impl Resident {
     pub(crate) fn reload(&mut self, connection: &Connection) -> Result<(), Error> {
         let layout = self.layout + 1;
         // Not two tables at once.
-        *self = Self { layout, ..Self::default() };
+        *self = Self { layout, outdated: true, ..Self::default() };
         *self = Self { layout, ..Self::load(connection)? };
         Ok(())
     }
@@ -273,10 +275,22 @@ impl Resident {
         }
     }
 
-    /// Takes lists that were made aside, or lets go of those that are there.
-    pub(crate) fn set_lists(&mut self, lists: Option<Lists>) {
-        self.lists = lists;
-        self.change_lists(|lists, table| lists.settle(&table.scales));
+    /// Takes lists that were made aside, of the table as it was numbered at `layout`: of another, they are of no use.
+    pub(crate) fn set_lists(&mut self, layout: u64, mut lists: Lists) {
+        if layout == self.layout {
+            lists.settle(&self.scales);
+            self.lists = Some(lists);
+        }
+    }
+
+    /// Lets go of the lists.
+    pub(crate) fn drop_lists(&mut self) {
+        self.lists = None;
+    }
+
+    /// Whether it has to be read anew, since that failed before.
+    pub(crate) fn outdated(&self) -> bool {
+        self.outdated
     }
 
     /// A number that changes when slots are renumbered.

@@ -26,8 +26,9 @@ struct Source<'a> {
     go_on: &'a dyn Fn() -> bool,
 }
 
-/// Makes lists of all vectors of the table. `None` if told to stop, or if the table's slots were renumbered meanwhile.
-pub(super) fn build(table: &RwLock<Resident>, go_on: &dyn Fn() -> bool) -> Option<Lists> {
+/// Makes lists of all vectors of the table, and tells for which layout of it. `None` if told to stop, or if the table's slots
+/// were renumbered meanwhile.
+pub(super) fn build(table: &RwLock<Resident>, go_on: &dyn Fn() -> bool) -> Option<(u64, Lists)> {
     let (layout, dim, slots, embedded) = {
         let resident = table.read().unwrap_or_else(PoisonError::into_inner);
         (resident.layout(), resident.dim, resident.slots(), resident.embedded())
@@ -46,7 +47,7 @@ pub(super) fn build(table: &RwLock<Resident>, go_on: &dyn Fn() -> bool) -> Optio
     }
     let of = source.place(&all, &coarse, &fine, &ranges)?;
     let graph = if fine.len() < GRAPH_LISTS_MIN { None } else { Some(graph(&fine, go_on)?) };
-    Some(Lists::new(fine, graph, of))
+    Some((layout, Lists::new(fine, graph, of)))
 }
 
 fn graph(means: &Rows, go_on: &dyn Fn() -> bool) -> Option<Graph> {

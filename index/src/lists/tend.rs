@@ -33,10 +33,10 @@ pub(crate) fn tend(table: &RwLock<Resident>, least: usize, go_on: &dyn Fn() -> b
         match task {
             Task::Nothing => return,
             Task::Build => {
-                let Some(lists) = build(table, go_on) else { continue };
-                write(table).set_lists(Some(lists));
+                let Some((layout, lists)) = build(table, go_on) else { continue };
+                write(table).set_lists(layout, lists);
             }
-            Task::Drop => write(table).set_lists(None),
+            Task::Drop => write(table).drop_lists(),
             Task::Place(slots) => place(table, &slots),
             Task::Split(list) => split(table, list),
         }

@@ -156,17 +156,40 @@ fn what_changes_while_lists_are_made_is_put_right() {
             resident.apply((id - 9..id).map(|id| Change::RemoveDocument { id }).collect(), 2);
             add(resident, id + 1, 10, || near(&centres, &mut rng));
         });
-        table.write().unwrap().set_lists(lists);
+        let (layout, lists) = lists.unwrap();
+        table.write().unwrap().set_lists(layout, lists);
         let resident = table.read().unwrap();
         check(&resident);
         assert!(resident.lists().is_some());
     }
     // Renumbered slots are another matter: what was made is of no use.
-    let gone = (1..=250).map(|id| Change::RemoveDocument { id });
-    let mut gone = Some(gone.collect());
-    assert!(count(&table, turns / 2, &mut |r| r.apply(gone.take().unwrap_or_default(), 3)).is_none());
+    let gone = || (1..=250).map(|id| Change::RemoveDocument { id }).collect();
+    assert!(count(&table, turns / 2, &mut |r| r.apply(gone(), 3)).is_none());
     check(&table.read().unwrap());
     assert!(build::build(&table, &|| false).is_none());
+}
+
+#[test]
+fn lists_of_a_table_that_was_read_anew_or_renumbered_since_are_not_taken() {
+    let mut rng = Rng::new(36);
+    let (table, _) = clustered(300, &mut rng);
+    tend(&table, LEAST, &|| true);
+    let (layout, lists) = build::build(&table, &|| true).unwrap();
+    table.write().unwrap().apply((1..=200).map(|id| Change::RemoveDocument { id }).collect(), 2);
+    assert_eq!(table.read().unwrap().slots(), 1000, "renumbered");
+    check(&table.read().unwrap());
+    table.write().unwrap().drop_lists();
+    table.write().unwrap().set_lists(layout, lists);
+    assert!(table.read().unwrap().lists().is_none());
+    // A store without tables: reading it fails.
+    let empty = rusqlite::Connection::open_in_memory().unwrap();
+    tend(&table, LEAST, &|| true);
+    let (layout, lists) = build::build(&table, &|| true).unwrap();
+    let mut resident = table.write().unwrap();
+    assert!(resident.lists().is_some() && resident.reload(&empty).is_err());
+    assert!(resident.lists().is_none() && resident.slots() == 0 && resident.outdated());
+    resident.set_lists(layout, lists);
+    assert!(resident.lists().is_none());
 }
 
 #[test]
@@ -202,12 +225,12 @@ fn a_list_that_grows_is_cut_and_lists_that_shrink_are_let_go() {
 fn a_graph_over_many_means_finds_lists_too() {
     let mut rng = Rng::new(35);
     let (table, centres) = clustered(300, &mut rng);
-    let mut lists = build::build(&table, &|| true).unwrap();
+    let (layout, mut lists) = build::build(&table, &|| true).unwrap();
     assert!(lists.graph.is_none());
     let graph = Graph::new(lists.means.len());
     (0..lists.means.len()).for_each(|n| graph.add(n, lists.means.row(n).0, lists.means.row(n).1));
     lists.graph = Some(graph);
-    table.write().unwrap().set_lists(Some(lists));
+    table.write().unwrap().set_lists(layout, lists);
     add(&mut table.write().unwrap(), 301, 300, || near(&centres, &mut rng));
     tend(&table, LEAST, &|| true);
     let resident = table.read().unwrap();
