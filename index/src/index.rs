@@ -131,7 +131,7 @@ impl Index {
         Ok(true)
     }
 
-    /// Looks after the lists of like passages; see [`lists::tend`].
+    /// Looks after the lists of like passages; see [`lists::tend()`].
     pub(crate) fn tend_lists(&self, go_on: &dyn Fn() -> bool) {
         lists::tend(&self.inner.resident, LISTS_PASSAGES_MIN, go_on);
     }

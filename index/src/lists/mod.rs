@@ -3,7 +3,7 @@
 //! From [`LISTS_PASSAGES_MIN`](crate::limits::LISTS_PASSAGES_MIN) vectors on, each belongs to the list of the mean that it is
 //! nearest to. A search looks at the lists in the order in which their means are near to the query, until it has compared
 //! with a twentieth of all that it might find. What is new stands in the list of loose ones, which every search looks at, until a
-//! thread finds it a place ([`tend`]); so there is no moment at which a passage cannot be found, and nothing to be done
+//! thread finds it a place ([`tend()`]); so there is no moment at which a passage cannot be found, and nothing to be done
 //! while a commit waits but to write down a number. The lists are derived: made anew at each start, while an exact scan
 //! serves.
 //!
