@@ -160,8 +160,7 @@ impl App {
             self.rescan();
         }
         if hits.is_empty() && stale > 0 {
-            return Err(ErrorBody::new(Code::IndexStale, "the documents found have changed since they were indexed")
-                .with_hint("they are being read again; ask once more in a moment"));
+            return Err(answer::stale());
         }
         if !hits.iter().any(|hit| hit.relevance.is_none_or(|r| r >= ASKED_RELEVANCE_MIN)) {
             hits.clear();

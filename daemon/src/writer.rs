@@ -11,6 +11,8 @@ use satchel_engine::sample::{Sampler, SamplerConfig};
 use satchel_engine::tokenizer::Utf8Stream;
 use satchel_engine::{CacheType, Llm, Session, Tokenizer};
 
+use crate::answer::Quoting;
+
 /// Context of a session unless asked otherwise, in tokens: five passages, a question, the conversation and an answer,
 /// with room to spare. Its KV cache takes 112 MiB on the 1.5B model.
 pub const DEFAULT_CONTEXT: usize = 4096;
@@ -95,7 +97,7 @@ impl Writer {
     }
 
     /// Computes `prompt`, then hands pieces of text to `piece` until the model ends, `max_tokens` are written, or `piece`
-    /// returns false.
+    /// returns false. What stands between quotation marks is what `quoting` allows.
     ///
     /// # Errors
     /// Those of [`Session::prefill`].
@@ -104,6 +106,7 @@ impl Writer {
         session: &mut Session,
         prompt: &[u32],
         max_tokens: usize,
+        quoting: &mut Quoting<'_>,
         cancelled: &dyn Fn() -> bool,
         piece: &mut dyn FnMut(&str) -> bool,
     ) -> Result<Generated, RunError> {
@@ -116,11 +119,16 @@ impl Writer {
             if cancelled() {
                 return Err(RunError::Cancelled);
             }
-            let id = sampler.sample(session.logits(), session.tokens())?;
+            let allowed = |id| match self.tokenizer.is_end(id) {
+                true => quoting.may_end(),
+                false => quoting.allows(self.tokenizer.token_bytes(id)),
+            };
+            let id = sampler.sample_where(session.logits(), session.tokens(), &allowed)?;
             if self.tokenizer.is_end(id) {
                 break;
             }
             done.tokens += 1;
+            quoting.push(self.tokenizer.token_bytes(id));
             let text = stream.push(self.tokenizer.token_bytes(id));
             if !text.is_empty() && !piece(&text) {
                 break;

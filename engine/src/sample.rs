@@ -49,6 +49,19 @@ impl Sampler {
     /// # Errors
     /// [`RunError::NotFinite`] when a logit is no number, or there are none.
     pub fn sample(&mut self, logits: &[f32], recent: &[u32]) -> Result<u32, RunError> {
+        self.sample_where(logits, recent, &|_| true)
+    }
+
+    /// The same among the tokens that `allowed` accepts; among all if it accepts none.
+    ///
+    /// # Errors
+    /// As [`Sampler::sample`].
+    pub fn sample_where(
+        &mut self,
+        logits: &[f32],
+        recent: &[u32],
+        allowed: &dyn Fn(u32) -> bool,
+    ) -> Result<u32, RunError> {
         if logits.is_empty() || logits.iter().any(|l| !l.is_finite()) {
             return Err(RunError::NotFinite);
         }
@@ -56,7 +69,14 @@ impl Sampler {
         self.logits.extend_from_slice(logits);
         self.penalize(recent);
         if self.config.temperature <= 0.0 {
-            return Ok(argmax(&self.logits));
+            return Ok(argmax_where(&self.logits, allowed));
+        }
+        if (0..).zip(&self.logits).any(|(id, _)| allowed(id)) {
+            for (id, logit) in (0..).zip(&mut self.logits) {
+                if !allowed(id) {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
         }
         let weights = self.filter();
         Ok(self.draw(&weights))
@@ -133,13 +153,19 @@ impl Sampler {
 /// The likeliest token; of equals the lowest id.
 #[must_use]
 pub fn argmax(logits: &[f32]) -> u32 {
-    let mut best = 0;
-    for (i, l) in logits.iter().enumerate() {
-        if *l > logits[best] {
-            best = i;
+    argmax_where(logits, &|_| true)
+}
+
+/// The likeliest of the tokens that `allowed` accepts, or of all if it accepts none. It is asked about few: only about those
+/// likelier than the best so far.
+fn argmax_where(logits: &[f32], allowed: &dyn Fn(u32) -> bool) -> u32 {
+    let mut best: Option<(u32, f32)> = None;
+    for (id, logit) in (0..).zip(logits) {
+        if best.is_none_or(|(_, most)| *logit > most) && allowed(id) {
+            best = Some((id, *logit));
         }
     }
-    best as u32
+    best.map_or_else(|| argmax_where(logits, &|_| true), |(id, _)| id)
 }
 
 #[cfg(test)]
@@ -158,6 +184,17 @@ mod tests {
     #[test]
     fn greedy_takes_the_first_of_the_likeliest() {
         assert_eq!(Sampler::new(SamplerConfig::default()).sample(&[1.0, 3.0, 3.0, 2.0], &[]).unwrap(), 1);
+    }
+
+    #[test]
+    fn only_allowed_tokens_are_chosen_unless_there_are_none() {
+        let logits = [1.0, 4.0, 3.0, 2.0];
+        for temperature in [0.0, 1.0] {
+            let mut sampler = Sampler::new(SamplerConfig { temperature, ..Default::default() });
+            assert_eq!(sampler.sample_where(&logits, &[], &|id| id == 3).unwrap(), 3);
+            let drawn = sampler.sample_where(&logits, &[], &|_| false).unwrap();
+            assert!(temperature > 0.0 || drawn == 1);
+        }
     }
 
     #[test]

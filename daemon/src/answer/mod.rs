@@ -1,7 +1,9 @@
 //! A question to a cited answer: retrieve, fit, generate, support.
 
+mod answerable;
 mod cite;
 mod prompt;
+mod quoting;
 mod support;
 mod text;
 
@@ -14,8 +16,10 @@ use satchel_ipc::{Code, ErrorBody, Exchange};
 
 use crate::translate;
 use crate::writer::Writer;
-use cite::{Citer, Step};
-use support::{Evidence, find};
+use cite::{Citer, Said};
+use prompt::{Prompt, Wording};
+pub use quoting::Quoting;
+use support::{Evidence, Support, find};
 
 /// Passages read unless the request says otherwise. Five of about 200 tokens hold the answer nearly as often as ten and
 /// cost half the prefill.
@@ -81,46 +85,62 @@ pub fn answer(
     if sources.is_empty() {
         return Ok(abstain(reply, started));
     }
-    let question = text::terms(&request.question);
-    first_quote(&request.question, &sources, index, exchange)?;
+    let mut evidence: Vec<Evidence> = sources.iter().map(|s| Evidence::new(&s.text)).collect();
+    first_quote(&request.question, &sources, &evidence, index, exchange)?;
     let cancelled = || exchange.cancel.is_cancelled();
+    let run_error = |e: RunError| run_error(&e, exchange);
     let mut session = writer.session(&cancelled).ok_or_else(|| cancelled_error(exchange))?;
     let room = session.capacity().saturating_sub(max_tokens);
     let shown: Vec<_> = sources.iter().map(|s| prompt::Shown { title: &s.title, text: &s.text }).collect();
-    let (ids, fitting) =
-        prompt::encode(writer.tokenizer(), writer.template(), &request.question, &shown, &request.conversation, room)
-            .map_err(|e| run_error(&e, exchange))?;
-    let texts: Vec<&str> = sources[..fitting].iter().map(|s| s.text.as_str()).collect();
-    let mut out = Written {
-        citer: Citer::new(question, &texts),
-        sources: &sources,
-        index,
-        exchange,
-        reply,
-        first: None,
-        failed: None,
-    };
+    let (tokenizer, template) = (writer.tokenizer(), writer.template());
+    let prompt =
+        Prompt::fit(tokenizer, template, &request.question, &shown, &request.conversation, room).map_err(run_error)?;
+    evidence.truncate(prompt.passages());
+    let texts: Vec<&str> = sources[..prompt.passages()].iter().map(|s| s.text.as_str()).collect();
+    let prefilled = Instant::now();
+    let mut probed = None;
+    if let Some(least) = answerable::least(writer.name()) {
+        let probe = prompt.encode(Wording::Answerable).map_err(run_error)?;
+        let reused = session.prefill(&probe, &cancelled).map_err(run_error)?;
+        probed = Some(prefilled.elapsed());
+        reply.timings.reused_tokens = reused as u64;
+        reply.timings.prompt_tokens = probe.len() as u64;
+        let odds = answerable::log_odds(session.logits(), tokenizer).map_err(run_error)?;
+        if odds < least {
+            reply.timings.prefill_ms = millis(prefilled.elapsed());
+            return Ok(abstain(reply, started));
+        }
+    }
+    let ids = prompt.encode(Wording::Answer).map_err(run_error)?;
+    let mut out = Written { sources: &sources, index, exchange, reply, first: None, failed: None, said: String::new() };
+    let mut citer = Citer::new(&request.question, &evidence);
+    let mut quoting = Quoting::new(&texts);
     let generated = writer
-        .generate(&mut session, &ids, max_tokens, &cancelled, &mut |piece| out.push(piece))
-        .map_err(|e| run_error(&e, exchange))?;
+        .generate(&mut session, &ids, max_tokens, &mut quoting, &cancelled, &mut |piece| {
+            out.said.push_str(piece);
+            out.take(citer.push(piece))
+        })
+        .map_err(run_error)?;
     drop(session);
-    let steps = out.citer.finish();
-    out.take(steps);
+    out.take(citer.finish());
     if let Some(error) = out.failed {
         return Err(error);
     }
-    let (mut reply, first, counts) = (out.reply, out.first, out.citer.counts());
+    let (mut reply, first, said) = (out.reply, out.first, out.said);
+    reply.withheld = citer.withheld() as u32;
+    // What the probe computed is no reuse of an earlier question's.
+    let reused = if probed.is_some() { reply.timings.reused_tokens } else { generated.reused as u64 };
     reply.timings = Timings {
         retrieve_ms: millis(retrieve),
-        prefill_ms: millis(generated.prefill),
+        prefill_ms: millis(probed.unwrap_or_default() + generated.prefill),
         first_token_ms: first.map_or(0, |t| millis(t.duration_since(started))),
         total_ms: 0,
         prompt_tokens: ids.len() as u64,
-        reused_tokens: generated.reused as u64,
+        reused_tokens: reused,
         generated_tokens: generated.tokens as u64,
     };
     // A model that says there is no answer, and one whose every sentence lacks support, have none.
-    if prompt::is_refusal(&reply.answer) || counts.0 == 0 {
+    if prompt::is_refusal(&said) || reply.answer.is_empty() {
         return Ok(abstain(reply, started));
     }
     reply.timings.total_ms = millis(started.elapsed());
@@ -129,66 +149,60 @@ pub fn answer(
 
 /// The answer as it grows.
 struct Written<'a> {
-    citer: Citer,
     sources: &'a [Source],
     index: &'a Index,
     exchange: &'a Exchange,
     reply: AskReply,
+    /// All that the model wrote, withheld sentences included.
+    said: String,
     first: Option<Instant>,
     failed: Option<ErrorBody>,
 }
 
 impl Written<'_> {
-    /// Takes generated text; false ends the generation.
-    fn push(&mut self, piece: &str) -> bool {
-        let steps = self.citer.push(piece);
-        self.take(steps);
-        self.failed.is_none()
-    }
-
-    fn take(&mut self, steps: Vec<Step>) {
-        for step in steps {
-            let text = match step {
-                Step::Text(text) if self.reply.answer.is_empty() => text.trim_start().to_owned(),
-                Step::Text(text) => text,
-                Step::Cite(support) => match self.cite(&support) {
-                    Ok(Some(n)) => format!(" [{n}]"),
-                    Ok(None) => continue,
-                    Err(error) => {
-                        self.failed = Some(error);
-                        return;
-                    }
-                },
-            };
-            if text.is_empty() {
-                continue;
-            }
-            self.first.get_or_insert_with(Instant::now);
-            self.reply.answer.push_str(&text);
-            if let Err(error) = self.exchange.events.emit(Event::Token { text }) {
+    /// Takes what may be said; false ends the generation.
+    fn take(&mut self, parts: Vec<Said>) -> bool {
+        for part in parts {
+            if let Err(error) = self.say(&part) {
                 self.failed = Some(error);
-                return;
+                return false;
             }
         }
+        true
     }
 
-    /// Records the citation and gives its number; none when the file no longer has the quote.
-    fn cite(&mut self, support: &support::Support) -> Result<Option<u32>, ErrorBody> {
+    fn say(&mut self, part: &Said) -> Result<(), ErrorBody> {
+        let n = self.cite(&part.support)?;
+        let text = if self.reply.answer.is_empty() { part.text.trim_start() } else { &part.text };
+        let text = format!("{text} [{n}]");
+        self.first.get_or_insert_with(Instant::now);
+        self.reply.answer.push_str(&text);
+        self.exchange.events.emit(Event::Token { text })
+    }
+
+    /// Records the citation and gives its number.
+    fn cite(&mut self, support: &Support) -> Result<u32, ErrorBody> {
         let source = &self.sources[support.passage];
         let citation = source.citation(support.quote.clone(), self.index)?;
         if !citation.verified {
-            return Ok(None);
+            return Err(stale());
         }
         let same = |c: &&Citation| c.path == citation.path && c.byte_start == citation.byte_start;
         if let Some(known) = self.reply.citations.iter().find(same) {
-            return Ok(Some(known.n));
+            return Ok(known.n);
         }
         let n = self.reply.citations.len() as u32 + 1;
         let citation = Citation { n, ..citation };
         self.reply.citations.push(citation.clone());
         self.exchange.events.emit(Event::Citation(citation))?;
-        Ok(Some(n))
+        Ok(n)
     }
+}
+
+/// What was found changed before it could be said.
+pub fn stale() -> ErrorBody {
+    ErrorBody::new(Code::IndexStale, "the documents found have changed since they were indexed")
+        .with_hint("they are being read again; ask once more in a moment")
 }
 
 impl Source {
@@ -248,12 +262,17 @@ fn sources(passages: Passages) -> Vec<Source> {
 }
 
 /// Shows the sentence that shares most with the question, before anything is generated.
-fn first_quote(question: &str, sources: &[Source], index: &Index, exchange: &Exchange) -> Result<(), ErrorBody> {
+fn first_quote(
+    question: &str,
+    sources: &[Source],
+    evidence: &[Evidence],
+    index: &Index,
+    exchange: &Exchange,
+) -> Result<(), ErrorBody> {
     if !exchange.events.is_open() {
         return Ok(());
     }
-    let evidence: Vec<Evidence> = sources.iter().map(|s| Evidence::new(&s.text)).collect();
-    let Some(best) = find(question, &Default::default(), &evidence) else { return Ok(()) };
+    let Some(best) = find(question, &Default::default(), evidence) else { return Ok(()) };
     let citation = sources[best.passage].citation(best.quote, index)?;
     if !citation.verified {
         return Ok(());

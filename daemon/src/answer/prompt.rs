@@ -6,6 +6,7 @@ use satchel_engine::{Special, Tokenizer};
 use satchel_ipc::wire::{Role, Turn};
 
 const QUESTION: &str = include_str!("../../prompts/question.txt");
+const ANSWERABLE: &str = include_str!("../../prompts/answerable.txt");
 const REFUSALS: &str = include_str!("../../prompts/refusals.txt");
 
 /// Turns of a conversation that go into the prompt: the last two exchanges. Older ones cost prefill and help little.
@@ -20,45 +21,84 @@ pub struct Shown<'a> {
     pub text: &'a str,
 }
 
-/// Token ids of the prompt, and how many passages went into it: as many of the first as fit into `room` tokens.
-///
-/// # Errors
-/// [`RunError::TooLong`] when not even the question fits; the template's errors.
-pub fn encode(
-    tokenizer: &Tokenizer,
-    template: &ChatTemplate,
-    question: &str,
-    passages: &[Shown<'_>],
-    conversation: &[Turn],
-    room: usize,
-) -> Result<(Vec<u32>, usize), RunError> {
-    let before: Vec<Message> = turns(conversation);
-    let render = |n: usize| {
-        let mut messages = before.clone();
-        messages.push(Message::user(user_turn(question, &passages[..n])));
-        template.encode(tokenizer, &messages, true)
-    };
-    let bare = render(0)?;
-    if bare.len() > room {
-        return Err(RunError::TooLong { needed: bare.len(), limit: room });
-    }
-    // Passages are counted one by one, then the whole is rendered; joints may cost a token or two more or less.
-    let mut left = room - bare.len();
-    let mut fitting = 0;
-    for (i, p) in passages.iter().enumerate() {
-        let n = tokenizer.encode(&passage(i, p), Special::Text)?.len() + 2;
-        if n > left {
-            break;
+/// What the model is asked about the passages. The passages come first in both, so that their keys and values serve twice.
+#[derive(Debug, Clone, Copy)]
+pub enum Wording {
+    /// For the answer.
+    Answer,
+    /// Whether they answer the question, to be said in a word.
+    Answerable,
+}
+
+/// A question with as many of the best passages as fit the context.
+#[derive(Debug)]
+pub struct Prompt<'a> {
+    tokenizer: &'a Tokenizer,
+    template: &'a ChatTemplate,
+    question: &'a str,
+    passages: Vec<String>,
+    before: Vec<Message>,
+}
+
+impl<'a> Prompt<'a> {
+    /// Takes as many of the first passages as fit into `room` tokens with the question and the end of the conversation.
+    ///
+    /// # Errors
+    /// [`RunError::TooLong`] when not even the question fits; the template's errors.
+    pub fn fit(
+        tokenizer: &'a Tokenizer,
+        template: &'a ChatTemplate,
+        question: &'a str,
+        passages: &[Shown<'_>],
+        conversation: &[Turn],
+        room: usize,
+    ) -> Result<Self, RunError> {
+        let mut prompt = Self { tokenizer, template, question, passages: Vec::new(), before: turns(conversation) };
+        let bare = prompt.longest()?;
+        if bare > room {
+            return Err(RunError::TooLong { needed: bare, limit: room });
         }
-        left -= n;
-        fitting += 1;
-    }
-    loop {
-        let ids = render(fitting)?;
-        if ids.len() <= room || fitting == 0 {
-            return Ok((ids, fitting));
+        // Passages are counted one by one, then the whole is rendered; joints may cost a token or two more or less.
+        let mut left = room - bare;
+        for (i, shown) in passages.iter().enumerate() {
+            let text = passage(i, shown);
+            let n = tokenizer.encode(&text, Special::Text)?.len() + 2;
+            if n > left {
+                break;
+            }
+            left -= n;
+            prompt.passages.push(text);
         }
-        fitting -= 1;
+        while !prompt.passages.is_empty() && prompt.longest()? > room {
+            prompt.passages.pop();
+        }
+        Ok(prompt)
+    }
+
+    /// How many passages went in.
+    pub fn passages(&self) -> usize {
+        self.passages.len()
+    }
+
+    /// Its token ids, with the wording at the end.
+    ///
+    /// # Errors
+    /// The template's.
+    pub fn encode(&self, wording: Wording) -> Result<Vec<u32>, RunError> {
+        let wording = match wording {
+            Wording::Answer => QUESTION,
+            Wording::Answerable => ANSWERABLE,
+        };
+        let mut turn = self.passages.concat();
+        turn.push_str(wording.trim_end().replace("{question}", self.question.trim()).as_str());
+        let mut messages = self.before.clone();
+        messages.push(Message::user(turn));
+        self.template.encode(self.tokenizer, &messages, true)
+    }
+
+    /// Tokens of the longer wording.
+    fn longest(&self) -> Result<usize, RunError> {
+        Ok(self.encode(Wording::Answer)?.len().max(self.encode(Wording::Answerable)?.len()))
     }
 }
 
@@ -76,12 +116,6 @@ fn passage(i: usize, p: &Shown<'_>) -> String {
     let title =
         if p.title.is_empty() || p.text.starts_with(p.title) { String::new() } else { format!("{}\n", p.title) };
     format!("Passage {}:\n{title}{}\n\n", i + 1, p.text.trim())
-}
-
-fn user_turn(question: &str, passages: &[Shown<'_>]) -> String {
-    let mut text: String = passages.iter().enumerate().map(|(i, p)| passage(i, p)).collect();
-    text.push_str(&QUESTION.replace("{question}", question.trim()));
-    text
 }
 
 /// Whether an answer says that the passages hold none.
@@ -102,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn a_question_cannot_replace_the_wording() {
-        let turn = user_turn("{question} or {x}?", &[Shown { title: "Lease", text: "The rent is 5." }]);
-        assert!(turn.starts_with("Passage 1:\nLease\nThe rent is 5.\n\nUsing"));
-        assert!(turn.contains("Question: {question} or {x}?"));
+    fn a_passage_stands_under_its_title_unless_it_begins_with_it() {
+        let shown = |title, text| passage(1, &Shown { title, text });
+        assert_eq!(shown("Lease", "The rent is 5. "), "Passage 2:\nLease\nThe rent is 5.\n\n");
+        assert_eq!(shown("Lease", "Lease of a flat"), "Passage 2:\nLease of a flat\n\n");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::text::{is_filler, is_number, sentences, terms};
+use super::text::{denies, is_filler, is_number, names, sentences, terms};
 
 /// Share of a sentence's content terms that one passage must hold: below it the sentence says something else.
 const MIN_SHARE: f32 = 0.6;
@@ -12,14 +12,30 @@ const MIN_SHARE: f32 = 0.6;
 #[derive(Debug)]
 pub struct Evidence {
     terms: HashSet<String>,
-    sentences: Vec<(Range<usize>, HashSet<String>)>,
+    sentences: Vec<Sentence>,
+}
+
+#[derive(Debug)]
+struct Sentence {
+    /// Bytes of the passage.
+    range: Range<usize>,
+    terms: HashSet<String>,
+    denies: bool,
 }
 
 impl Evidence {
     /// Prepares a passage.
     pub fn new(passage: &str) -> Self {
-        let sentences = sentences(passage).into_iter().map(|r| (r.clone(), terms(&passage[r]))).collect();
-        Self { terms: terms(passage), sentences }
+        let sentences = sentences(passage).into_iter().map(|range| {
+            let text = &passage[range.clone()];
+            Sentence { terms: terms(text), denies: denies(text), range }
+        });
+        Self { terms: terms(passage), sentences: sentences.collect() }
+    }
+
+    /// Whether it has this term, or a form of it.
+    fn has(&self, term: &str) -> bool {
+        self.terms.contains(term) || !is_number(term) && self.terms.iter().any(|other| is_form(term, other))
     }
 }
 
@@ -34,8 +50,18 @@ pub struct Support {
     pub share: f32,
 }
 
-/// Finds the passage that supports `sentence` best. Words of the question prove nothing by themselves: they count less,
-/// and every number of the sentence must stand in the passage or in the question.
+/// Whether two words are forms of one: one is the other with an end of up to three letters, as `Olsens` for `Olsen`.
+fn is_form(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short).is_some_and(|end| end.chars().count() <= 3) && short.chars().nth(3).is_some()
+}
+
+/// Finds the passage that supports `sentence` best, and the sentence there that says it.
+///
+/// - The passage must have at least [`MIN_SHARE`] of the sentence's content terms, by weight. Words of the question prove
+///   nothing by themselves, so they count less.
+/// - Every number and every name of the sentence must stand in the passage or in the question.
+/// - A sentence that denies something needs one there that denies.
 pub fn find(sentence: &str, question: &HashSet<String>, passages: &[Evidence]) -> Option<Support> {
     let all = terms(sentence);
     let content: Vec<&String> = all.iter().filter(|t| !is_filler(t)).collect();
@@ -48,22 +74,27 @@ pub fn find(sentence: &str, question: &HashSet<String>, passages: &[Evidence]) -
         (false, false) => 1.0,
     };
     let total: f32 = content.iter().map(|t| weight(t)).sum();
+    let numbers: Vec<&String> = content.iter().copied().filter(|t| is_number(t) && !question.contains(*t)).collect();
+    let mut names = names(sentence);
+    names.retain(|name| !question.contains(name));
+    let denied = denies(sentence);
     let mut best: Option<Support> = None;
     for (passage, evidence) in passages.iter().enumerate() {
-        let unknown_number =
-            content.iter().any(|t| is_number(t) && !question.contains(*t) && !evidence.terms.contains(*t));
-        let share = content.iter().filter(|t| evidence.terms.contains(**t)).map(|t| weight(t)).sum::<f32>() / total;
-        if unknown_number || share < MIN_SHARE || best.as_ref().is_some_and(|b| b.share >= share) {
+        let share = content.iter().filter(|t| evidence.has(t)).map(|t| weight(t)).sum::<f32>() / total;
+        let known = numbers.iter().all(|n| evidence.has(n)) && names.iter().all(|n| evidence.has(n));
+        if !known || share < MIN_SHARE || best.as_ref().is_some_and(|b| b.share >= share) {
             continue;
         }
-        let overlap = |terms: &HashSet<String>| content.iter().filter(|t| terms.contains(**t)).map(|t| weight(t)).sum();
-        let quote = evidence
+        let overlap = |s: &Sentence| content.iter().filter(|t| s.terms.contains(**t)).map(|t| weight(t)).sum::<f32>();
+        let saying = evidence
             .sentences
             .iter()
-            .map(|(range, terms)| (overlap(terms), range))
-            .fold((0f32, None), |best, (score, range)| if score > best.0 { (score, Some(range)) } else { best });
-        if let (_, Some(range)) = quote {
-            best = Some(Support { passage, quote: range.clone(), share });
+            .map(|s| (overlap(s), s))
+            .fold((0f32, None), |best, (score, s)| if score > best.0 { (score, Some(s)) } else { best });
+        if let (_, Some(said)) = saying
+            && (said.denies || !denied)
+        {
+            best = Some(Support { passage, quote: said.range.clone(), share });
         }
     }
     best
@@ -110,5 +141,22 @@ mod tests {
         assert_eq!(found("The rent is 1300 euro a month.", "How much is the rent?"), None);
         assert_eq!(found("The landlord lives in Vienna near the station.", "Where does the landlord live?"), None);
         assert_eq!(found("It is the.", "What?"), None);
+    }
+
+    #[test]
+    fn names_must_stand_in_the_passage_or_the_question() {
+        let question = "Since when does Marta rent the flat?";
+        assert!(found("Marta rents it since 1 May 2021; the lease began then.", question).is_some());
+        assert_eq!(found("The lease with Peter Holm began on 1 May 2021.", question), None);
+        let german = ["Die Miete des Hauses Olsen beträgt 900 Euro."].map(Evidence::new);
+        assert!(
+            find("Die Miete für Olsens Haus beträgt 900 Euro.", &terms("Wie hoch ist die Miete?"), &german).is_some()
+        );
+    }
+
+    #[test]
+    fn what_denies_needs_a_denial() {
+        assert!(found("Pets are not allowed.", "Are pets allowed?").is_some());
+        assert_eq!(found("The monthly rent is not 1,200 euro.", "How much is the rent?"), None);
     }
 }

@@ -121,6 +121,25 @@ fn is_mark(c: char) -> bool {
         | '\u{962}'..='\u{963}')
 }
 
+/// Characters that deny, in Chinese and Japanese. Others that can (未, 非) stand more often in other words.
+const DENYING: [char; 5] = ['不', '没', '沒', '无', '無'];
+
+/// Whether a text denies something.
+pub fn denies(text: &str) -> bool {
+    static NEGATIONS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| include_str!("negations.txt").lines().flat_map(str::split_whitespace).collect());
+    let text = text.to_lowercase().replace('’', "'");
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || is_mark(c) || c == '\''));
+    text.contains(DENYING) || words.any(|word| NEGATIONS.contains(word))
+}
+
+/// The names in a sentence, in lower case: words written with a capital letter that do not begin it.
+pub fn names(sentence: &str) -> Vec<String> {
+    let words = sentence.split(|c: char| !(c.is_alphanumeric() || is_mark(c))).filter(|word| !word.is_empty());
+    let capital = |word: &&str| word.starts_with(char::is_uppercase) && word.chars().nth(1).is_some();
+    words.skip(1).filter(capital).map(str::to_lowercase).filter(|word| !is_filler(word)).collect()
+}
+
 /// Words that occur in any sentence and so support nothing: articles, prepositions, pronouns, auxiliaries.
 pub fn is_filler(term: &str) -> bool {
     static FILLERS: LazyLock<HashSet<&str>> =
@@ -159,6 +178,24 @@ mod tests {
         assert_eq!(terms("March 12th, le 1er mai, 2º"), terms("March 12, le 1 mai, 2"));
         assert_eq!(terms("th 5x 12thx A1st").len(), 4);
         assert!(terms("A1st").contains("a1st"));
+    }
+
+    #[test]
+    fn names_begin_with_a_capital_and_no_sentence() {
+        assert_eq!(names("The landlord is Marta O'Brien of Ålesund, I think."), ["marta", "brien", "ålesund"]);
+        assert_eq!(names("Rent is due."), [""; 0]);
+    }
+
+    #[test]
+    fn denials_are_words_or_characters() {
+        for text in
+            ["Pets are not allowed.", "They don’t pay", "Haustiere sind NICHT erlaubt", "不能养宠物", "यह नहीं है"]
+        {
+            assert!(denies(text), "{text}");
+        }
+        for text in ["Pets are allowed.", "A knot in Nottingham", "可以养宠物", "The notice is due"] {
+            assert!(!denies(text), "{text}");
+        }
     }
 
     #[test]

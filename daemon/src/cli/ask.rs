@@ -241,6 +241,12 @@ fn print_reply(reply: &AskReply, shown: &Shown, short: bool, terminal: &mut Term
     }
     if !short {
         print_citations(&reply.citations, terminal)?;
+        let withheld = match reply.withheld {
+            0 => return Ok(()),
+            1 => "1 sentence is left out: no document says it".to_owned(),
+            n => format!("{n} sentences are left out: no document says them"),
+        };
+        terminal.note(&withheld)?;
     }
     Ok(())
 }

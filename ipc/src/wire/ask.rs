@@ -60,6 +60,9 @@ pub struct AskReply {
     pub answer: String,
     /// Whether the documents do not hold the answer.
     pub abstained: bool,
+    /// Sentences of the model that no passage supports; they are not in the answer.
+    #[serde(default)]
+    pub withheld: u32,
     /// What supports the answer.
     pub citations: Vec<Citation>,
     /// The passages read.
